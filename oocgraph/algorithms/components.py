@@ -1,10 +1,13 @@
 """Connected components, out of core: a few neighbours of each vertex find nearly all of them, the lists of the rest are read.
 
 1. Every vertex is linked with its first neighbours, one plane of the store after the other, until another plane is more to read than the
-   lists of all vertices outside of the largest component found so far (by a condition: what of them counts).
+   lists of all vertices outside of the largest component found so far.
 2. Those lists are read and linked. An edge between two vertices of the largest component joins nothing, and any other is in the list of
    a vertex outside of it: of a directed graph in its out- or its in-list, and components are the weakly connected ones.
 3. Each component is named after its vertex with the smallest id, so the result does not depend on threads or memory.
+
+By a condition on edges, vertices with the shortest lists come first, planes and lists, then those with longer ones: most hubs have been
+joined with the largest component by then, and the condition is not evaluated for their lists.
 
 Sutton, Ben-Nun, Barak, "Optimizing Parallel Graph Connectivity Computation via Subgraph Sampling" (Afforest), IPDPS 2018. Differs from the
 paper in: neighbours are taken hub first, planes are read in order from disk, and how many is decided by what is left to read.

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from oocgraph.closing import Closing
 from oocgraph.engine.lifetime import Lifetime
-from oocgraph.engine.on_devices import Kept, KeptOnDevices
+from oocgraph.engine.on_devices import HoldsOnDevices, Kept, KeptOnDevices
 from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget, host_bytes
 from oocgraph.resources import Resources
@@ -20,7 +20,7 @@ from oocgraph.sparse.balanced import balanced_partition
 Found = TypeVar("Found")
 
 
-class OpenedMatrix(Closing):
+class OpenedMatrix(HoldsOnDevices, Closing):
     """A sparse matrix in host memory for any number of products, which take turns. Use it in a ``with`` statement.
 
     Parameters
@@ -80,10 +80,6 @@ class OpenedMatrix(Closing):
         """Yield what `make` has made at the first call with this key, and keep it for the next; inside of `within`."""
         with self._on_devices.lend(key, make, keep=True) as found:
             yield found
-
-    def held_on_device(self, number: int) -> int:
-        """Bytes of a device's memory that are held for the matrix."""
-        return self._on_devices.bytes_on(number)
 
     def _budget(self) -> Budget:
         return Budget(self._limit_bytes, self._baseline_bytes + self._on_devices.host_bytes)

@@ -267,9 +267,10 @@ def _here(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened) -> Ra
     if not options.in_place and options.precision != "single":
         work = partial(_work, options, run)
         found = on_devices("ranking", opened, asked, lambda devices, given: _on_devices(options, run, opened, devices, given), work=work)
-    elif asked.device == "cuda":
+    elif asked.device == "cuda" or asked.device_memory_budget is not None:
         what = "schedule is 'in-place'" if options.in_place else "oocgraph.precision is single"
-        raise ArgumentError(f"device is 'cuda', but {what}, which the processor alone has; leave one of them out")
+        device = "device is 'cuda'" if asked.device == "cuda" else "device_memory_budget is given"
+        raise ArgumentError(f"{device}, but {what}, which the processor alone has; leave one of them out")
     return found or opened.within(lambda budget: _in_process(options, run, opened, budget))
 
 

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from oocgraph.config import settings
 from oocgraph.engine.afterwards import allow_for_result
 from oocgraph.engine.device_load import device_limit_bytes
 from oocgraph.engine.fallback import processor_instead
+from oocgraph.engine.in_process import MANY_SEARCHES, search_work
 from oocgraph.errors import ArgumentError, ArgumentTypeError, BudgetError, StoreError, StoreNotFoundError
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget
@@ -156,6 +157,7 @@ def open_partitioned(
     resources: Resources,
     *,
     result_folder: Path | None = None,
+    num_searches: int = MANY_SEARCHES,
     progress: Progress = ignore_progress,
 ) -> PartitionedGraph:
     """Make partitions if need be, and load them: in this process, or on the workers of the client that the resources name.
@@ -170,6 +172,8 @@ def open_partitioned(
         Its `num_partitions` are those of ``1d`` and ``2d``; by default one for each worker, in process `IN_PROCESS_PARTITIONS`.
     result_folder
         Where results of `PartitionedGraph.search_into` are going to be, on a cluster; None: only `search` is used.
+    num_searches
+        Searches that the start of a GPU has to pay for, in this process.
 
     Raises
     ------
@@ -191,7 +195,7 @@ def open_partitioned(
             budget = Budget(resources.limit_bytes)
             allow_for_result(budget, store)
             budget.check_alternatives()
-            runtime: Any = _opened_here(store, [] if found is None else list(found), budget, resources)
+            runtime: Any = _opened_here(store, [] if found is None else list(found), budget, resources, num_searches)
             limit = runtime.budget.limit_bytes
         else:
             from oocgraph.cluster.parts import PartitionedClusterRuntime
@@ -210,10 +214,13 @@ def open_partitioned(
     return graph
 
 
-def _opened_here(store: CSRStore, parts: Sequence[Any], budget: Budget, resources: Resources) -> PartitionedRuntime:
+def _opened_here(
+    store: CSRStore, parts: Sequence[Any], budget: Budget, resources: Resources, num_searches: int
+) -> PartitionedRuntime:  # fmt: skip
     """Load partitions in this process: on a GPU where one is to be used, else for its processor."""
     kind, requested = resources.device or settings().device, resources.device_memory_budget
-    device, reason = device_choice(kind)
+    work = None if requested is not None else partial(search_work, store, resources.num_threads, num_searches)
+    device, reason = device_choice(kind, work=work)
     logger.info("device: %s (%s)", "cpu" if device is None else device.name, reason)
     options: dict[str, Any] = {
         "num_vertices": store.num_rows, "dtype": store.index_dtype, "directed": store.attributes.directed, "budget": budget,

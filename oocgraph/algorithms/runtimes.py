@@ -175,7 +175,9 @@ def open_where(
     if partition is not None:
         from oocgraph.algorithms.partitioned_bfs import open_partitioned
 
-        return open_partitioned(store, partition, resources, result_folder=result_folder, progress=progress)
+        return open_partitioned(
+            store, partition, resources, result_folder=result_folder, num_searches=num_searches, progress=progress
+        )  # fmt: skip
     if resources.client is None:
         if resources.num_partitions is not None:
             raise ArgumentError(

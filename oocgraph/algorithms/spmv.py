@@ -23,6 +23,7 @@ from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.arrays import Device, Work
 from oocgraph.config import settings
+from oocgraph.engine.in_process import MANY_SEARCHES
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels.semirings import Semiring, SemiringName, semiring_of
@@ -153,7 +154,8 @@ def spmv(
     if runtime is not None:
         opened = runtime if isinstance(runtime, OpenedMatrix) else opened_of(runtime, graph, asked)
         asked = runtime.resources
-    work = partial(product_work, operand)
+    num_products = MANY_SEARCHES if isinstance(opened, OpenedMatrix) else 1
+    work = partial(product_work, operand, threads=asked.num_threads, num_products=num_products)
     y = on_devices("product", opened, asked, lambda devices, requested: _on_devices(operand, opened, devices, requested), work=work)
     if y is not None:
         return y
@@ -175,13 +177,13 @@ def _by_columns(operand: GraphOperand | MatrixOperand, multiply: Callable[[Any],
     return y
 
 
-def product_work(operand: GraphOperand | MatrixOperand) -> Work:
-    """Estimate a product of a matrix that no device keeps."""
+def product_work(operand: GraphOperand | MatrixOperand, *, threads: int, num_products: int = 1) -> Work:
+    """Estimate some products, of which the matrix is brought to a device once."""
     from oocgraph.kernels.gpu_spmv import product_source
     from oocgraph.products.device_product import device_dtype
 
     source = product_source(operand.index_dtype, device_dtype(operand.dtype, operand.semiring))
-    return Work(operand.num_entries * ENTRY_SECONDS / settings().threads, operand.num_entries * operand.entry_bytes, (source,))
+    return Work(num_products * operand.num_entries * ENTRY_SECONDS / threads, operand.num_entries * operand.entry_bytes, (source,))
 
 
 def _on_devices(
@@ -204,7 +206,8 @@ def _of_cupy(matrix: Any, x: Any, ring: Semiring, transpose: bool, asked: Resour
         raise ArgumentError("a CuPy matrix is multiplied on its device; for the processor or a cluster give matrix.get()")
     requested = asked.device_memory_budget if asked.device_memory_budget is not None else settings().device_memory_budget
     there = device_of(matrix.data)
-    return multiply_where_it_is(there, matrix, there.asarray(x), ring, transpose=transpose, device_memory_budget=requested)
+    with there.current():
+        return multiply_where_it_is(there, matrix, there.asarray(x), ring, transpose=transpose, device_memory_budget=requested)
 
 
 def is_on_device(matrix: Any) -> bool:

@@ -8,7 +8,7 @@ Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Syst
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.kernels.gpu_spmv import GpuProductKernels
 from oocgraph.kernels.semirings import Semiring
-from oocgraph.memory import Budget
+from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.products.device_matrix import DeviceMatrix
 from oocgraph.products.device_product import add_piece, device_dtype
 from oocgraph.products.product_checks import check_shape, check_values_dtype, checked_piece, compute_dtype, has_nan, refuse_nan
@@ -58,6 +58,7 @@ def _of_graph(
 ) -> Array:
     store, ring, column = operand.store, operand.semiring, operand.column
     budget.reserve("vertex ids", BLOCK_BYTES)
+    budget.reserve("threads and compiled code", SLACK_BYTES)
     budget.reserve("the result", operand.result_bytes)
     y = operand.identities()
 
@@ -125,8 +126,8 @@ def stored_on(
         Of the host, charged with what is made; inside of `OpenedGraph.within`.
     requested
         Device memory that may be held, of each device.
-    others
-        As for `DeviceMatrix`.
+    transpose, column, dtype, semiring, width, whole_rows
+        As for `DeviceMatrix`; `column` is the edge column of the values, None: 1 each.
 
     Raises
     ------
@@ -152,25 +153,31 @@ def _opened(
     devices: Sequence[Device], matrix: Any, dtype: np.dtype[Any], semiring: Semiring, opened: Opened, budget: Budget,
     requested: str | int | None, *, width: int, **options: Any,
 ) -> DeviceMatrix:  # fmt: skip
-    """Bring a matrix to devices, with room for as many vectors, or for one."""
-    limits = device_rooms(devices, opened, requested)
-    kind = device_dtype(dtype, semiring)
-    try:
-        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, width=max(1, min(width, TILE_WIDTH)), **options)
-        found = found if found.width <= found.most_width else DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, **options)
-    except BudgetError:
-        if width == 1:
-            raise
-        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, **options)
-    found.charge(budget)
+    """Bring a matrix to devices, with room for as many vectors, or for one where the devices or the host lack that."""
+    limits, kind = device_rooms(devices, opened, requested), device_dtype(dtype, semiring)
+
+    def charged(width: int) -> DeviceMatrix | None:
+        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, width=width, **options)
+        if width > found.most_width:
+            return None
+        found.charge(budget)
+        return found
+
+    wide = None
+    if width > 1:
+        with suppress(BudgetError):
+            wide = charged(min(width, TILE_WIDTH))
+    found = wide or charged(1)
+    assert found is not None
     found.open()
     return found
 
 
 def device_rooms(devices: Sequence[Device], opened: Opened, requested: str | int | None) -> list[int]:
     """Return the bytes of each device's memory that a computation may hold beside what is held for its graph already."""
-    held = [opened.held_on_device(number) for number in range(len(devices))]
-    return [device_limit_bytes(device, requested, held_bytes=own) - own for device, own in zip(devices, held, strict=True)]
+    allocated = [opened.allocated_on_device(number) for number in range(len(devices))]
+    limits = [device_limit_bytes(device, requested, held_bytes=own) for device, own in zip(devices, allocated, strict=True)]
+    return [limit - opened.held_on_device(number) for number, limit in enumerate(limits)]
 
 
 def multiply_where_it_is(
@@ -181,7 +188,7 @@ def multiply_where_it_is(
     Parameters
     ----------
     device
-        Where the matrix is; what others do there with it must have ended.
+        Where the matrix is, current for CuPy's operators; what others do there with it must have ended.
     x : (num_columns,)
         In its memory, too.
 

@@ -13,7 +13,7 @@ not a vertex, so that a block that is in memory is used for as long as its prior
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import floor
@@ -22,18 +22,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from oocgraph.algorithms.devices import on_devices
 from oocgraph.algorithms.relaxing import Relaxed, Relaxing, charge_paths, checked_schedule, widths
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.algorithms.search_options import on_processor, target_numbers
 from oocgraph.algorithms.sssp_in_small import shortest_in_small
-from oocgraph.algorithms.sssp_on_device import device_of, find_on_device, may_fall_back, paths_work, width_on_device
+from oocgraph.algorithms.sssp_on_device import find_on_device, paths_work, width_on_device
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.arrays import Device
+from oocgraph.config import settings
 from oocgraph.engine.blocks import EdgeError, forget_beyond, load_loop
 from oocgraph.engine.few import is_small
-from oocgraph.engine.opened import Unopened
-from oocgraph.errors import ArgumentError, BudgetError
+from oocgraph.engine.opened import OpenedGraph, Unopened
+from oocgraph.errors import ArgumentError
 from oocgraph.kernels import relax
 from oocgraph.kernels.blocks import OVERFLOW
 from oocgraph.memory import Budget, PeakSampler
@@ -100,7 +102,7 @@ def sssp(
         Follow edges from their targets to their sources. In this process only.
     runtime
         The graph opened before (`oocgraph.open_runtime`); it has its own resources. Of one on a cluster the workers are used, not what they
-        have loaded; of one on a GPU (``device="cuda"``) the GPU, whose memory is shared with what was loaded, or given back for this.
+        have loaded; of one on a GPU the GPU, whose memory is shared with what was loaded, or given back for this.
     resources
         Threads, device, memory and cluster; see `oocgraph.Resources`. On a GPU of this process edges that do not fit its memory come from
         the store; workers of a cluster search on their processors.
@@ -155,14 +157,9 @@ def sssp(
     else:
         view = view_of(open_graph(graph), where=where, reverse=reverse)
         asked = on_processor(asked, {"where": view.where, "reverse": view.reverse})
-    if asked.client and (asked.device == "cuda" or asked.device_memory_budget is not None) and runtime is None:
-        name = "device" if asked.device == "cuda" else "device_memory_budget"
-        raise ArgumentError(
-            f"{name} is given, but workers of a cluster find shortest paths on their processors, by blocks of edges in memory that they "
-            "share; leave it out, or search in this process with client=False"
-        )
-    task = Task(source, weight, schedule, delta, target, distance_limit)
-    return find_paths(view, task, asked, progress=progress, runtime=runtime, may_use_device=runtime is None or asked.device == "cuda")
+        if asked.client:
+            check_on_workers(asked)
+    return find_paths(view, Task(source, weight, schedule, delta, target, distance_limit), asked, progress=progress, runtime=runtime)
 
 
 class Task(NamedTuple):
@@ -178,7 +175,7 @@ class Task(NamedTuple):
 
 def find_paths(
     store: CSRStore, task: Task, resources: Resources, *, progress: ProgressOption, following_bytes: int = 0,
-    runtime: Runtime | None = None, may_use_device: bool = False,
+    runtime: Runtime | None = None,
 ) -> SSSPResult:  # fmt: skip
     """Find shortest paths in a graph or a view; what follows needs up to `following_bytes`, for which a refusal names a budget, too."""
     started, column = perf_counter(), checked_task(store, task, is_on_cluster=bool(resources.client))
@@ -189,8 +186,10 @@ def find_paths(
         "ids": ids, "source": task.source, "isolated": {} if source >= 0 else {task.source: 0}, "target": task.target,
         "distance_limit": task.distance_limit, "where": store.where, "reverse": store.reverse,
     }  # fmt: skip
-    wants_device = may_use_device and resources.device == "cuda"
-    if task.schedule == "auto" and task.delta is None and not resources.client and not wants_device and is_small(store):
+    here = replace(resources, memory_budget=None) if resources.client else resources  # of this process, where workers' paths come to
+    is_opened = runtime is not None and not resources.client
+    opened = opened_of(runtime, store, resources) if is_opened else Unopened(here.limit_bytes, following_bytes)
+    if task.schedule == "auto" and task.delta is None and not resources.client and is_small(store) and not _wants_device(resources, opened):
         fields = shortest_in_small(store, column, source, targets, task.distance_limit, resources.limit_bytes)
         if fields is not None:
             return SSSPResult(**fields, **given)
@@ -198,16 +197,11 @@ def find_paths(
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         delta, slack = widths(store, column)
         delta, limit = task.delta or delta, 0 if targets.tolist() == [source] else task.distance_limit
-        here = replace(resources, memory_budget=None) if resources.client else resources  # of this process, where workers' paths come to
-        is_opened = runtime is not None and not resources.client
-        opened = opened_of(runtime, store, resources) if is_opened else Unopened(here.limit_bytes, following_bytes)
         relaxing = Relaxing(opened, store, column, checked_schedule(task.schedule), slack, 1 / delta, resources.num_threads, shown)
         compute = partial(_on_cluster, resources) if resources.client else _in_process
-        work = None if is_opened else partial(paths_work, store, column, resources.num_threads)
-        device = device_of(resources, task.schedule, work) if may_use_device and not resources.client else None
         try:
-            if device is not None:
-                fields = _on_device(device, relaxing, resources, source, targets, limit, task.delta)
+            if not resources.client:
+                fields = _on_device(relaxing, task, resources, source, targets, limit)
                 if fields is not None:
                     return SSSPResult(**fields, **given)
             unreached, found = _first_that_fits(store, column, lambda kind: compute(relaxing, kind, source, targets, limit))
@@ -229,26 +223,37 @@ def _first_that_fits(store: CSRStore, column: str, compute: Callable[[str], Foun
     return compute("wide")
 
 
+def _wants_device(resources: Resources, opened: OpenedGraph | Unopened) -> bool:
+    """Whether paths are to be found on a GPU however little there is to do."""
+    is_open_there = isinstance(opened, OpenedGraph) and opened.device is not None
+    return is_open_there or (resources.device or settings().device) == "cuda" or resources.device_memory_budget is not None
+
+
 def _on_device(
-    device: Device, relaxing: Relaxing, resources: Resources, source: int, targets: Array, limit: float | None, delta: float | None
+    relaxing: Relaxing, task: Task, resources: Resources, source: int, targets: Array, limit: float | None
 ) -> dict[str, Any] | None:  # fmt: skip
-    """Find paths on a device; returns arguments of `SSSPResult`, or None where the device is too small and the processor may do."""
+    """Find paths on a GPU where one is to be used; returns arguments of `SSSPResult`, or None where the processor is to find them."""
     store, column = relaxing.store, relaxing.column
     assert column is not None
-    width = delta or width_on_device(store, column)
+    if task.schedule != "auto":
+        if resources.device == "cuda" or resources.device_memory_budget is not None:
+            raise ArgumentError(f"schedule is {task.schedule!r}, which only the processor has; leave it out, or use device='cpu'")
+        return None
 
-    def compute(kind: str) -> dict[str, Any]:
-        return find_on_device(
-            device, store, column, relax.SHORTEST[kind][1], resources, relaxing.opened, source=source, delta=width, limit=limit,
-            targets=targets, progress=relaxing.progress,
-        )  # fmt: skip
+    def compute(devices: Sequence[Device], requested: str | int | None) -> dict[str, Any]:
+        width = task.delta or width_on_device(store, column)
 
-    try:
-        return _first_that_fits(store, column, compute)
-    except BudgetError as error:
-        if not may_fall_back(resources, device, error):
-            raise
-    return None
+        def with_distances(kind: str) -> dict[str, Any]:
+            unreached = relax.SHORTEST[kind][1]
+            return find_on_device(
+                devices[0], store, column, unreached, resources, relaxing.opened, source=source, delta=width,
+                bound=_bound(limit, unreached), targets=targets, requested=requested, progress=relaxing.progress,
+            )  # fmt: skip
+
+        return _first_that_fits(store, column, with_distances)
+
+    work = partial(paths_work, store, column, resources.num_threads)
+    return on_devices("search for shortest paths", relaxing.opened, resources, compute, work=work, alone=True)
 
 
 def _bound(limit: float | None, unreached: Any) -> Any:
@@ -291,6 +296,16 @@ def _on_cluster(
         return Relaxed(distance, parent, found.num_blocks, found.work, found.device_bytes)
 
     return unreached, relaxing.opened.within(within)
+
+
+def check_on_workers(resources: Resources) -> None:
+    """Refuse resources that workers of a cluster have no use for."""
+    if resources.device == "cuda" or resources.device_memory_budget is not None:
+        name = "device" if resources.device == "cuda" else "device_memory_budget"
+        raise ArgumentError(
+            f"{name} is given, but workers of a cluster find shortest paths on their processors, by blocks of edges in memory that they "
+            "share; leave it out, or search in this process with client=False"
+        )
 
 
 def checked_task(store: CSRStore, task: Task, *, is_on_cluster: bool = False) -> str:

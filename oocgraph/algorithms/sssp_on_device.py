@@ -1,33 +1,27 @@
-"""Shortest paths on a GPU of this process: what `oocgraph.sssp` does with ``device="cuda"``.
+"""Shortest paths on a GPU of this process: what `oocgraph.sssp` does where a GPU is to be used.
 
 Davidson et al., "Work-Efficient Parallel GPU Methods for Single-Source Shortest Paths", IPDPS 2014; see `oocgraph.engine.device_paths`.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from math import floor
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from oocgraph.algorithms.relaxing import sampled_weights
-from oocgraph.arrays import Device, Work, device_choice
+from oocgraph.arrays import Device, Work
 from oocgraph.config import settings
 from oocgraph.engine.device_load import device_limit_bytes
 from oocgraph.engine.device_paths import DevicePaths
 from oocgraph.engine.opened import OpenedGraph, Unopened
-from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.kernels.gpu import search_source
 from oocgraph.kernels.gpu_paths import path_source
 from oocgraph.memory import Budget, PeakSampler, device_bytes_read
 from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array, Progress
-
-logger = logging.getLogger(__name__)
 
 PATH_EDGE_SECONDS = 9e-9
 """Time of one thread for each stored edge: kron22 in memory, docs/measurements.md."""
@@ -36,33 +30,6 @@ WIDTH = 8
 """Buckets are so many mean weights wide, by the mean degree. (The paper has 32, the width of a warp, in section 5.2; a quarter follows
 1.4, 1.2 and 1.1 times the edges of a Kronecker graph of scale 14, a uniform one and a grid, in place of 2.8, 2.6 and 1.5, with 2.0, 1.5
 and 1.3 times the launches, whose number hardly grows with a graph.)"""
-
-
-def device_of(resources: Resources, schedule: str, work: Callable[[], Work] | None) -> Device | None:
-    """Return the device that paths are to be found on; None: the processor.
-
-    Parameters
-    ----------
-    work
-        Says what is to be done, where a GPU would have to be started for it; None: the graph is open.
-
-    Raises
-    ------
-    ArgumentError
-        A device is asked for, and a schedule that only the processor has.
-    DeviceError, MissingDependencyError
-        ``cuda``, and no GPU can be used.
-    """
-    kind, requested = resources.device or settings().device, resources.device_memory_budget
-    if schedule != "auto":
-        if resources.device == "cuda" or requested is not None:
-            raise ArgumentError(f"schedule is {schedule!r}, which only the processor has; leave it out, or use device='cpu'")
-        return None
-    device, reason = device_choice(kind, work=None if requested is not None else work)
-    logger.info("device: %s (%s)", "cpu" if device is None else device.name, reason)
-    if device is None and requested is not None:
-        raise ArgumentError(f"device_memory_budget is given, but the search would run on the processor: {reason}")
-    return device
 
 
 def paths_work(store: CSRStore, column: str, threads: int) -> Work:
@@ -81,9 +48,16 @@ def width_on_device(store: CSRStore, column: str) -> float:
 
 def find_on_device(
     device: Device, store: CSRStore, column: str, unreached: Any, resources: Resources, opened: OpenedGraph | Unopened, *, source: int,
-    delta: float, limit: float | None, targets: Array, progress: Progress,
+    delta: float, bound: Any, targets: Array, requested: str | int | None, progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
     """Find paths on a device, with distances of the dtype of `unreached`; returns arguments of `oocgraph.SSSPResult`.
+
+    Parameters
+    ----------
+    bound
+        Distances up to which paths are found, of that dtype; None: all.
+    requested
+        Device memory that may be held.
 
     Raises
     ------
@@ -92,34 +66,25 @@ def find_on_device(
     BudgetError
         One of the budgets is too small.
     """
-    started, is_float = perf_counter(), unreached.dtype.kind == "f"
-    requested = resources.device_memory_budget if resources.device_memory_budget is not None else settings().device_memory_budget
-    bound = limit if limit is None or is_float else min(int(unreached), floor(min(limit, 2.0**62)))
+    started = perf_counter()
     arrays = store.array("out/indices"), store.array(f"out/{column}")
 
     def within(budget: Budget) -> dict[str, Any]:
-        read, device_limit = device_bytes_read(), device_limit_bytes(device, requested)
+        read, held = device_bytes_read(), opened.held_on_device(0)
+        device_limit = device_limit_bytes(device, requested, held_bytes=opened.allocated_on_device(0))
         with PeakSampler() as sampler, DevicePaths.open(
-            store, column, device, budget, unreached, device_limit=device_limit, num_targets=targets.size, threads=resources.num_threads,
-            knobs=settings(),
+            store, column, device, budget, unreached, device_limit=device_limit - held, num_targets=targets.size,
+            threads=resources.num_threads, knobs=settings(),
         ) as paths:  # fmt: skip
             distance, parent, work = paths.run(source, delta=delta, bound=bound, targets=targets, progress=progress)
-            held = paths.residency.device_bytes
+            used = paths.residency.device_bytes
         return {
             "stored_value": distance, "stored_parent": parent, "unreached": unreached, "weight": column, "schedule": "near-far", "slack": 0,
             "delta": delta, "num_relaxed": work.num_followed, "num_again": work.num_again, "seconds": work.seconds,
             "load_seconds": perf_counter() - started - work.seconds, "bytes_requested": work.bytes_read,
             "bytes_read": max(work.bytes_read, device_bytes_read() - read), "edge_bytes": sum(a.length * a.dtype.itemsize for a in arrays),
             "peak_host_bytes": sampler.peak_bytes, "memory_budget": resources.limit_bytes, "device": device.name,
-            "device_memory_budget": device_limit, "device_bytes": held, "link_bytes": work.link_bytes,
+            "device_memory_budget": device_limit, "device_bytes": used, "link_bytes": work.link_bytes,
         }  # fmt: skip
 
     return opened.within(within)
-
-
-def may_fall_back(resources: Resources, device: Device, error: BudgetError) -> bool:
-    """Whether the processor may be used instead, which is logged: where nothing about a device was asked for."""
-    if (resources.device or settings().device) != "auto" or resources.device_memory_budget is not None:
-        return False
-    logger.warning("device: cpu, because shortest paths do not fit the memory of %s: %s", device.name, error)
-    return True

@@ -6,7 +6,6 @@ against the protocol `Device`; `oocgraph.arrays.cuda` is its implementation on C
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, get_args
 
@@ -14,9 +13,7 @@ from oocgraph.arrays.start_up import Work, why_not_worth
 from oocgraph.errors import ArgumentError, DeviceError, MissingDependencyError
 from oocgraph.types import Array, DeviceKind
 
-__all__ = ["Device", "DeviceChoice", "DeviceKind", "Work", "device_choice", "devices_choice", "open_device"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["Device", "DeviceChoice", "DeviceKind", "Work", "device_choice", "devices_choice"]
 
 
 class Device(Protocol):
@@ -26,6 +23,8 @@ class Device(Protocol):
     ----------
     name
         For people, such as ``NVIDIA H200``.
+    ordinal
+        Number among the devices that this process sees.
     num_multiprocessors
         Streaming multiprocessors, from which grids are sized.
     total_bytes
@@ -39,6 +38,7 @@ class Device(Protocol):
     """
 
     name: str
+    ordinal: int
     num_multiprocessors: int
     total_bytes: int
     bus_id: str | None
@@ -197,26 +197,21 @@ def _why_not(work: Callable[[], Work], ordinal: int | None) -> str:
     return why or why_not_worth(what, num_uncompiled=cuda.num_uncompiled(what.sources, ordinal), has_context=has_context)
 
 
-def devices_choice(kind: DeviceKind, *, work: Callable[[], Work] | None = None) -> tuple[tuple[Device, ...], str]:
+def devices_choice(
+    kind: DeviceKind, ordinal: int | None = None, *, work: Callable[[], Work] | None = None
+) -> tuple[tuple[Device, ...], str]:  # fmt: skip
     """Open all devices that `kind` asks for, and say why: none for the processor, else every GPU that this process sees.
 
-    The first decides, as in `device_choice`.
+    The first decides, as in `device_choice`: `ordinal` says which it is.
 
     Raises
     ------
     DeviceError, MissingDependencyError, OocGraphError
         As `device_choice`. Of several GPUs those that cannot be used are left out, which is logged.
     """
-    first, reason = device_choice(kind, work=work)
+    first, reason = device_choice(kind, ordinal, work=work)
     if first is None:
         return (), reason
     from oocgraph.arrays.cuda import CudaDevice, open_others
 
     return (first, *(open_others(first) if isinstance(first, CudaDevice) else ())), reason
-
-
-def open_device(kind: DeviceKind) -> Device | None:
-    """Open the device that `kind` asks for, as `device_choice`, and log which it is and why."""
-    device, reason = device_choice(kind)
-    logger.info("device: %s (%s)", "cpu" if device is None else device.name, reason)
-    return device

@@ -4,7 +4,7 @@ Device memory comes from the allocator that CuPy has: its own pool, or RMM's whe
 ``cupy.cuda.set_allocator(rmm.allocators.cupy.rmm_cupy_allocator)``; see `oocgraph.arrays.pools`. Kernels are compiled by
 `oocgraph.arrays.compiler` and kept by `oocgraph.arrays.cubins`.
 Page-locked memory does not come from CuPy's pool, which rounds up to powers of two. A method makes the device current in the thread that
-calls it, because in CUDA that is a property of the thread.
+calls it, because in CUDA that is a property of the thread, and then the one that was current before.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -88,13 +89,19 @@ def device_of(array: Any) -> CudaDevice:
 
 
 def _on_device(method: Callable[Concatenate[CudaDevice, P], R]) -> Callable[Concatenate[CudaDevice, P], R]:
-    """Make the device current for this thread, and tell of CUDA's errors as `DeviceError`."""
+    """Make the device current for this thread during the call, and tell of CUDA's errors as `DeviceError`."""
 
     @wraps(method)
     def call(self: CudaDevice, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        runtime = self._runtime
         try:
-            self._runtime.setDevice(self.ordinal)
-            return method(self, *args, **kwargs)
+            before = runtime.getDevice()
+            runtime.setDevice(self.ordinal)
+            try:
+                return method(self, *args, **kwargs)
+            finally:
+                if before != self.ordinal:
+                    runtime.setDevice(before)
         except (RuntimeError, MemoryError) as error:  # CUDARuntimeError, CUDADriverError; OutOfMemoryError
             raise self._told(error) from error
 
@@ -304,10 +311,18 @@ class CudaDevice:
     def close(self) -> None:
         """Give the unused blocks of CuPy's pool back to the driver; of an allocator that the user has set nothing."""
         try:
-            self._runtime.setDevice(self.ordinal)
-            pools.give_back(self._cupy)
-        except RuntimeError as error:  # of a device that has failed: the cause has been reported
-            logger.debug("%s: %s", self._label, error)
+            self._give_back()
+        except DeviceError as error:  # of a device that has failed: the cause has been reported
+            logger.debug("%s", error)
+
+    @_on_device
+    def _give_back(self) -> None:
+        pools.give_back(self._cupy)
+
+    def current(self) -> AbstractContextManager[Any]:
+        """Make the device current for CuPy's own operators in this thread, while the context that returns is entered."""
+        context: AbstractContextManager[Any] = self._cupy.cuda.Device(self.ordinal)
+        return context
 
     def _room(self) -> str:
         """Say how much memory is free, and where."""

@@ -23,7 +23,7 @@ from oocgraph.config import settings
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget, PeakSampler, device_bytes_read
 from oocgraph.store.answering import budget_of, ids_of
-from oocgraph.store.arrays import PlainArray
+from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.columns import as_numpy, distinct
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import ORDER, SORTED_ID, VERTEX_ID, string_arrays
@@ -85,11 +85,12 @@ class CountingReader(RangeReader):
         """Pages of edges that were asked for."""
         return -(-self.bytes_read[INDICES] // PAGE_BYTES)
 
-    def read(self, name: str, begin: Array, end: Array, *, gap_pages: int = 0) -> Array:
+    def read(self, of: str | StoredArray, begin: Array, end: Array, *, gap_pages: int = 0) -> Array:
         """See `RangeReader.read`."""
+        name = of if isinstance(of, str) else of.name
         if name in (INDICES, *ID_ARRAYS):
             self.num_pages[name] += pages_of(begin, end, PAGE_BYTES // self.store.array(name).dtype.itemsize)
-        return super().read(name, begin, end, gap_pages=gap_pages)
+        return super().read(of, begin, end, gap_pages=gap_pages)
 
 
 def pages_of(begin: Array, end: Array, per_page: int) -> int:

@@ -65,13 +65,15 @@ def sssp(
     process.
     """
     from oocgraph.algorithms.search_options import on_processor
-    from oocgraph.algorithms.sssp import Task, checked_task, find_paths
+    from oocgraph.algorithms.sssp import Task, check_on_workers, checked_task, find_paths
     from oocgraph.memory import PeakSampler
     from oocgraph.store.graph import open_graph
     from oocgraph.store.views import view_of
     from oocgraph.verify_paths import verification_bytes, verify_sssp
 
     place.check()
+    if place.is_cluster:
+        check_on_workers(resources)
     store = view_of(open_graph(graph, check_pages=check_pages), where=where, reverse=reverse)
     check_result_path(out, overwrite=overwrite)
     task = Task(source, weight, schedule, delta, target, distance_limit)

@@ -16,6 +16,7 @@ _WORDS = {
     "directed=False": "--undirected",
     "directed=True": "--directed",
     "duplicates='drop'": "--duplicates drop",
+    "with client=False": "without --cluster and --scheduler",
     "device_memory_budget": "--device-memory",
     "edge_columns": "--edge-column",
     "memory_budget": "--memory",

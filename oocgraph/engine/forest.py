@@ -9,9 +9,11 @@ Sutton, Ben-Nun, Barak, "Optimizing Parallel Graph Connectivity Computation via 
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -22,11 +24,13 @@ from oocgraph.engine.naming import PIECE_BYTES, name_by_smallest_id
 from oocgraph.kernels import components as kernels
 from oocgraph.kernels.live import NO_ROWS
 from oocgraph.memory import SLACK_BYTES, Budget
-from oocgraph.store.arrays import StoredArray, decoded_bytes
+from oocgraph.store.arrays import Mask, StoredArray, decoded_bytes
+from oocgraph.store.gather import checksum_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_lookup import sorted_lookup
 from oocgraph.store.rows import BLOCK_ROWS, map_ahead
-from oocgraph.types import Array, Progress, ignore_progress
+from oocgraph.store.scattered import RangeReader, reading_bytes
+from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress
 
 GAP_BYTES = 32 << 10
 """Neighbours that are read, though not needed, to join two reads."""
@@ -34,11 +38,26 @@ GAP_BYTES = 32 << 10
 MAX_RANGES = 1 << 14
 """Ranges of entries that are found at once."""
 
+LISTED_ROWS = 1 << 18
+"""Rows among which those are found whose entries are gathered."""
+
 ALL_LIVE = np.empty(0, np.uint64)
 """Which entries count, where all do."""
 
-SAMPLED_VERTICES = 1024
-"""Vertices among which the component of most is taken for the largest."""
+SAMPLED_ENTRIES, MANY = 1024, 4
+"""Entries of lists among which the component of most is taken for the largest; its part of them from which on it stays that."""
+
+SAMPLED_VERTICES, SAMPLED_TOGETHER = 1024, 64
+"""Vertices by which it is decided how many planes are read; those of about the same length."""
+
+READ_COST, LINK_COST, PLANE_COST = 3, 20, 6
+"""What an entry takes, measured in memory, by what it takes if it is read only: in a list, if it is linked in one, and in a plane."""
+
+SHORT_LISTS, LONGER_LISTS = 16, 8
+"""Longest list of the first band, by the mean length; how much longer those of the next band are."""
+
+LEAST_EVALUATED, MOST_EVALUATED = 1 << 14, 1 << 20
+"""Entries for which a thread evaluates the condition at once."""
 
 
 def kernel_calls(dtype: np.dtype[Any]) -> list[tuple[Any, tuple[Any, ...]]]:
@@ -47,10 +66,14 @@ def kernel_calls(dtype: np.dtype[Any]) -> list[tuple[Any, tuple[Any, ...]]]:
     return [
         (kernels.link_plane, (vertices, 0, vertices)),
         (kernels.link_rows, (vertices, 0, 0, numbers, 0, 0, vertices)),
-        (kernels.cut_rows, (vertices, 0, 0, numbers, 0, ALL_LIVE, 0, 0, np.empty((0, 2), np.int64))),
+        (kernels.cut_rows, (vertices, 0, 0, numbers, 0, 0, 0, np.empty((0, 2), np.int64))),
         (kernels.compress, (vertices, 0, 0, 0)),
         (kernels.link_live_plane, (vertices, 0, NO_ROWS, 0, ALL_LIVE, 0, vertices)),
-        (kernels.count_entries, (vertices, 0, NO_ROWS, 0, ALL_LIVE, 0)),
+        (kernels.count_entries, (vertices, 0, NO_ROWS, 0, 0)),
+        (kernels.list_outside, (vertices, 0, 0, numbers, ALL_LIVE, 0, np.empty((3, 0), np.int64))),
+        (kernels.link_ranges, (vertices, np.empty((3, 0), np.int64), 0, numbers, ALL_LIVE, vertices, (0, 0))),
+        (kernels.count_live, (NO_ROWS, ALL_LIVE, 0, numbers, np.empty((3, 0), np.int64))),
+        (kernels.row_starts, (NO_ROWS, 0, numbers)),
         (kernels.are_all_in, (vertices, 0, 0, 0)),
         (kernels.begin, (vertices, 0, 0)),
         (kernels.name_components, (vertices, vertices, vertices, 0, 0)),
@@ -67,6 +90,9 @@ def charge_forest(store: CSRStore, budget: Budget, threads: int, *, num_vectors:
     budget.reserve("threads and compiled code", SLACK_BYTES)
     for name, num_bytes in store.mask_charges(_groups(store)).items():
         budget.reserve(name, num_bytes)
+    if any(array.mask is not None for array in indices):
+        budget.reserve("buffers of reading threads", reading_bytes(store) + sum(checksum_bytes(array) for array in indices[1:]))
+        budget.reserve("gathered entries", (threads + 1) * PIECE_BYTES + 8 * (8 * LISTED_ROWS))
 
 
 def _groups(store: CSRStore) -> list[str]:
@@ -101,56 +127,94 @@ class Forest(Closing):
         resident: Mapping[str, Array] | None = None, parent: Array | None = None,
     ) -> None:  # fmt: skip
         self.store, self.threads, self.progress, self.share, self._resident = store, threads, progress, share, resident or {}
+        self._reader = RangeReader(store, Budget(sys.maxsize, 0), resident)  # charged before
         self._own, self._pool = threading.local(), ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-forest")
         self.parent = np.empty(store.num_rows, store.index_dtype) if parent is None else parent
         number, count = (0, 1) if parent is None else share
         self._bounds = number * store.num_rows // count, (number + 1) * store.num_rows // count
         self._in_parts(lambda start, stop: kernels.begin(self.parent, start, stop))
         self.giant, self.num_planes, self.num_bytes, self.plane_bytes = -1, 0, 0, 0
+        self._evaluated_from: dict[str, int] = {}  # first entry from which on the condition is evaluated, by array
         self._anchor = -1  # a vertex of the component that stays the largest, once vertices of it are passed over
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads, close files."""
         self._pool.shutdown()
+        self._reader.close()
 
     def link_planes(self, most: int | None = None) -> None:
-        """Link every vertex with its first neighbours, as long as a plane is less than what is left without it; or `most` of them."""
+        """Link every vertex with its first neighbours, as long as a plane is less than what is left without it; or `most` of them.
+
+        Where not all entries count, only the vertices with the fewest neighbours: those of the first band.
+        """
         store = self.store
         sizes = np.diff(store.plane_offsets).tolist() if store.attributes.vertex_order == "degree" else []
-        link = self._link_plane()
+        live, first = ALL_LIVE, 0
+        if sizes and store.num_rows and (mask := self._mask(store.pull_group)) is not None:
+            first = self._bands(store.pull_group)[0][0]
+            begin, end = np.empty(1, np.int64), np.array([self._num_entries(store.pull_group)])
+            kernels.row_starts(sorted_lookup(store), first, begin)
+            live = self._evaluated(mask, begin, end)
+            self._evaluated_from[f"{store.pull_group}/indices"] = int(begin[0])
         for plane, size in enumerate(sizes[:most]):
-            if most is None and plane > 1 and self._entries_left() <= size:
+            is_enough = self._are_lists_less(plane, sizes, first, live) if live.size else plane > 1 and self._entries_left() <= size
+            if size <= first or (most is None and is_enough):
                 break
-            array, first = store.array(f"{store.pull_group}/planes/indices").masked(None), int(store.plane_offsets[plane])
-            step = PIECE_BYTES // array.dtype.itemsize
-
-            def read(start: int, plane: int = plane, array: Any = array, first: int = first, size: int = size, step: int = step) -> int:
-                neighbours = self._read(array, first + start, first + min(size, start + step))
-                link(plane, start, neighbours.astype(self.parent.dtype, copy=False))
-                return self._num_read(array, first + start, neighbours)
-
-            self.plane_bytes += sum(self._map(read, range(0, size, step)[self.share[0] :: self.share[1]]))
+            self.plane_bytes += self._link_plane(plane, first, size, live)
             self.num_planes += 1
-            self._compress()
+            if plane <= 1 or not live.size:
+                self._compress()
             self.progress("planes", plane + 1, len(sizes))
+        if live.size:
+            self._compress()
         self.num_bytes += self.plane_bytes
 
-    def _link_plane(self) -> Callable[[int, int, Array], None]:
-        """Return what links vertices from one on with their neighbours in a plane.
+    def _link_plane(self, plane: int, first: int, stop: int, live: Array) -> int:
+        """Link the vertices ``first .. stop - 1`` with their neighbours in a plane; returns bytes read."""
+        store = self.store
+        array, offset = store.array(f"{store.pull_group}/planes/indices").masked(None), int(store.plane_offsets[plane])
+        step, rows = PIECE_BYTES // array.dtype.itemsize, sorted_lookup(store)
 
-        Where not all entries count, a vertex of the component that is held for the largest from now on need not be looked at: an edge
-        from it to one outside of that is in the list of the other, too.
+        def read(start: int) -> int:
+            neighbours = self._read(array, offset + start, offset + min(stop, start + step))
+            if live.size:
+                kernels.link_live_plane(self.parent, self.giant, rows, plane, live, start, neighbours)
+            else:
+                kernels.link_plane(self.parent, start, neighbours.astype(self.parent.dtype, copy=False))
+            return self._num_read(array, offset + start, neighbours)
+
+        return sum(self._map(read, range(first, stop, step)[self.share[0] :: self.share[1]]))
+
+    def _are_lists_less(self, plane: int, sizes: list[int], first: int, live: Array) -> bool:
+        """Whether the lists of vertices from `first` on that are outside of the largest component take less time than more planes.
+
+        By a sample. A vertex is taken for joined with the largest component by the next entry that counts. Of vertices in between as many
+        are read as lie in gaps no longer than `GAP_BYTES`; gaps between vertices that are drawn at random have exponential lengths.
         """
-        group = self.store.pull_group
-        live = self._live(group)
-        if not live.size or not self.store.attributes.num_planes:
-            return lambda plane, start, neighbours: kernels.link_plane(self.parent, start, neighbours)
-        rows = sorted_lookup(self.store)
+        n = self.store.num_rows
+        self._find_giant()
+        chosen = np.linspace(first, n, SAMPLED_VERTICES, endpoint=False).astype(np.int64)
+        found = np.empty((3, chosen.size), np.int64)
+        kernels.count_live(sorted_lookup(self.store), live, plane, chosen, found)
+        gap = GAP_BYTES / self.store.array(f"{self.store.pull_group}/indices").dtype.itemsize
+        degree, count, place = found.reshape(3, -1, SAMPLED_TOGETHER)
+        is_outside = ((self._roots(chosen) != self.giant) & (found[2] < found[0])).reshape(degree.shape)
+        length, costs = degree.mean(axis=1), []
+        for more in range(plane, len(sizes) + 1):
+            is_left = is_outside & (place >= more)
+            part = is_left.mean(axis=1)
+            between = length * (1 / np.maximum(part, 1e-9) - 1)
+            ratio = gap / np.maximum(between, 1e-9)
+            read = part * (length + between * (1 - np.exp(-ratio) * (1 + ratio)))
+            lists = (n - first) * (READ_COST * read.mean() + LINK_COST * (is_left * count).mean())
+            costs.append(lists + PLANE_COST * sum(max(0, size - first) for size in sizes[plane:more]))
+        return int(np.argmin(costs)) == 0
 
-        def link(plane: int, start: int, neighbours: Array) -> None:
-            kernels.link_live_plane(self.parent, self.giant if self._anchor >= 0 else -1, rows, plane, live, start, neighbours)
-
-        return link
+    def _roots(self, vertices: Array) -> Array:
+        """Return the roots of the trees of some vertices."""
+        while not np.array_equal(above := self.parent[vertices], vertices):
+            vertices = above
+        return vertices
 
     def largest(self) -> int:
         """Return the root of the largest tree that the planes have made, as far as a sample tells; -1 without planes."""
@@ -160,23 +224,64 @@ class Forest(Closing):
 
     def link_lists(self, giant: int | None = None) -> None:
         """Link the vertices outside of the largest component, or of the one with root `giant`, with the neighbours that no plane had."""
+        groups = _groups(self.store)
         if giant is None:
             self._find_giant()
         else:
             self.giant = giant
-        groups = _groups(self.store)
         for i, group in enumerate(groups):
             self.progress("lists", i, len(groups))
-            array, skip = self.store.array(f"{group}/indices"), self.num_planes if group == self.store.pull_group else 0
-
-            def read(piece: tuple[int, Array, int, int], array: Any = array, skip: int = skip) -> int:
-                first, offsets, begin, end = piece
-                entries = self._read(array, begin, end)
-                kernels.link_rows(self.parent, self.giant, first, offsets, skip, begin, entries.astype(self.parent.dtype, copy=False))
-                return self._num_read(array, begin, entries)
-
-            self.num_bytes += sum(self._map(read, self._ranges(group, skip, array.dtype.itemsize)))
+            for number, band in enumerate(self._bands(group)):
+                if number or (i and self._mask(group) is not None):
+                    self._compress(*band)
+                    self._find_giant()
+                self._link_band(group, self.num_planes if group == self.store.pull_group and not number else 0, *band)
         self.progress("lists", len(groups), len(groups))
+
+    def _link_band(self, group: str, skip: int, first: int, stop: int) -> None:
+        """Link vertices outside of the largest component with those in their lists, the first `skip` of each apart."""
+        array, mask = self.store.array(f"{group}/indices").masked(None), self._mask(group)
+        if mask is not None:
+            for block in self._row_blocks(group, skip, first, stop, LISTED_ROWS):
+                self.num_bytes += self._link_live(array, mask, *block)
+            return
+
+        def link(piece: tuple[int, Array, int, int]) -> int:
+            row, offsets, begin, end = piece
+            entries = self._read(array, begin, end)
+            kernels.link_rows(self.parent, self.giant, row, offsets, skip, begin, entries.astype(self.parent.dtype, copy=False))
+            return self._num_read(array, begin, entries)
+
+        self.num_bytes += sum(self._map(link, self._ranges(group, skip, first, stop, array.dtype.itemsize)))
+
+    def _link_live(self, array: StoredArray, mask: Mask, first: int, offsets: Array) -> int:
+        """Link the vertices of some rows along the entries that count; returns bytes read."""
+        room, num_bytes, most = np.empty((3, LISTED_ROWS), np.int64), 0, PIECE_BYTES // array.dtype.itemsize
+        while offsets.size > 1:
+            live, rows = mask.live_in(0, 0), offsets.size - 1
+            if int(offsets[0]) < self._evaluated_from.get(array.name, array.length):
+                rows, count = kernels.list_outside(self.parent, self.giant, first, offsets, ALL_LIVE, most, room)
+                live = self._evaluated(mask, room[1, :count], room[2, :count])
+            rows, count = kernels.list_outside(self.parent, self.giant, first, offsets[: rows + 1], live, most, room)
+            num_bytes += self._link_listed(array, live, room, count) if count else 0
+            first, offsets = first + rows, offsets[rows:]
+        return num_bytes
+
+    def _link_listed(self, array: StoredArray, live: Array, ranges: Array, count: int) -> int:
+        """Read ranges of lists, a few pieces at once, and link their vertices along the entries that count; returns bytes read."""
+        before, most = self._reader.bytes_read[array.name], self.threads * PIECE_BYTES // array.dtype.itemsize
+        begin, end = ranges[1, :count], ranges[2, :count]
+        ends = np.cumsum(end - begin)
+        cuts = np.searchsorted(ends, np.arange(0, int(ends[-1]), most), side="right").tolist()
+        for start, stop in pairwise([*dict.fromkeys(cuts), count]):
+            entries = self._reader.read(array, begin[start:stop], end[start:stop], gap_pages=GAP_BYTES // PAGE_BYTES)
+            offset = ends[start:stop] - (end[start:stop] - begin[start:stop])
+            offset -= offset[0]
+            shares = np.searchsorted(offset, np.linspace(0, entries.size, self.threads + 1)).tolist()
+            link = partial(kernels.link_ranges, self.parent, ranges, start, offset, live, entries)
+            for _ in self._map(link, pairwise(shares)):
+                continue
+        return self._reader.bytes_read[array.name] - before
 
     def join(self, parent: Array) -> None:
         """Put the trees of another forest of these vertices into this one: (num_vertices,) index dtype."""
@@ -190,25 +295,72 @@ class Forest(Closing):
         name_by_smallest_id(self.store, self.parent, named, num_roots, self._in_parts, self._read)
         return self.parent, num_roots
 
-    def _ranges(self, group: str, skip: int, itemsize: int) -> Iterator[tuple[int, Array, int, int]]:
-        """Yield the ranges of entries that are needed, each with the first of some rows and where they begin."""
-        ranges, store, live = np.empty((MAX_RANGES, 2), np.int64), self.store, self._live(group)
-        has_planes = group == store.pull_group and store.attributes.vertex_order == "degree"
-        num_rows = self._num_longer(skip) if has_planes else store.num_rows
-        for first_row in range(self.share[0] * BLOCK_ROWS, num_rows, self.share[1] * BLOCK_ROWS):
-            first, stop = first_row, min(num_rows, first_row + BLOCK_ROWS)
-            if kernels.are_all_in(self.parent, self.giant, first, stop):
-                continue
-            offsets = store.array(f"{group}/indptr").read(first, stop + 1)
+    def _ranges(self, group: str, skip: int, first_row: int, last_row: int, itemsize: int) -> Iterator[tuple[int, Array, int, int]]:
+        """Yield the ranges of entries that are needed of some rows, each with the first of its rows and where they begin."""
+        ranges, gap, most = np.empty((MAX_RANGES, 2), np.int64), GAP_BYTES // itemsize, PIECE_BYTES // itemsize
+        for block in self._row_blocks(group, skip, first_row, last_row, BLOCK_ROWS):
+            first, offsets = block
             while offsets.size > 1:
-                rows, count = kernels.cut_rows(
-                    self.parent, self.giant, first, offsets, skip, live, GAP_BYTES // itemsize, PIECE_BYTES // itemsize, ranges
-                )
+                rows, count = kernels.cut_rows(self.parent, self.giant, first, offsets, skip, gap, most, ranges)
                 for begin, end in ranges[:count].tolist():
                     low = int(np.searchsorted(offsets, begin, side="right")) - 1
                     high = int(np.searchsorted(offsets, end))
                     yield first + low, offsets[low : high + 1], begin, end
                 first, offsets = first + rows, offsets[rows:]
+
+    def _row_blocks(self, group: str, skip: int, first_row: int, last_row: int, num_rows: int) -> Iterator[tuple[int, Array]]:
+        """Yield the first of some rows at once and where they begin, unless all are in the largest component."""
+        has_planes = self._has_planes(group)
+        last_row = min(last_row, self._num_longer(skip)) if has_planes else last_row
+        for first in range(first_row + self.share[0] * num_rows, last_row, self.share[1] * num_rows):
+            stop = min(last_row, first + num_rows)
+            if kernels.are_all_in(self.parent, self.giant, first, stop):
+                continue
+            if has_planes:
+                offsets = np.empty(stop + 1 - first, np.int64)
+                kernels.row_starts(sorted_lookup(self.store), first, offsets)
+            else:
+                offsets = self.store.array(f"{group}/indptr").read(first, stop + 1)
+            yield first, offsets
+
+    def _bands(self, group: str) -> list[tuple[int, int]]:
+        """Cut the rows of a group into ranges, in the order in which their lists are read.
+
+        Where not all entries count, those with few entries come first: they are most of the vertices, and join most of the others with the
+        largest component, so that the condition need not be evaluated for the long lists of these.
+        """
+        n = self.store.num_rows
+        if self._mask(group) is None or not self._has_planes(group):
+            return [(0, n)]
+        value, first = self.store.degree_classes
+        bands, most, stop = [], SHORT_LISTS * self._num_entries(group) / max(1, n), n
+        while stop:
+            longer = int(np.count_nonzero(value > most))
+            begin = int(first[longer]) if longer and longer < first.size else n if longer else 0
+            if begin < stop:
+                bands.append((begin, stop))
+                stop = begin
+            most *= LONGER_LISTS
+        return bands
+
+    def _has_planes(self, group: str) -> bool:
+        return group == self.store.pull_group and self.store.attributes.vertex_order == "degree"
+
+    def _num_entries(self, group: str) -> int:
+        return self.store.array(f"{group}/indices").length
+
+    def _evaluated(self, mask: Mask, begin: Array, end: Array) -> Array:
+        """Evaluate the condition for ranges of entries that are ascending, with all threads; return the bits."""
+        if not begin.size:
+            return mask.live_in(0, 0)
+        cuts = np.flatnonzero(begin[1:] - end[:-1] > LEAST_EVALUATED)
+        starts, stops = begin[np.append(0, cuts + 1)], end[np.append(cuts, end.size - 1)]
+        step = max(LEAST_EVALUATED, min(MOST_EVALUATED, int((stops - starts).sum()) // (4 * self.threads)))
+        ranges = zip(starts.tolist(), stops.tolist(), strict=True)
+        pieces = ((at, min(stop, at + step)) for start, stop in ranges for at in range(start, stop, step))
+        for _ in self._map(lambda piece: mask.live_in(*piece), pieces):
+            continue
+        return mask.live_in(0, 0)
 
     def _read(self, array: StoredArray, start: int, stop: int) -> Array:
         """Read elements, unless they are in memory; up to `PIECE_BYTES` into memory of the calling thread, which its next read reuses."""
@@ -230,13 +382,14 @@ class Forest(Closing):
         """Return how many bytes were read of values that begin at `start`."""
         return 0 if self._is_resident(array, start + values.size) else int(values.nbytes)
 
-    def _compress(self) -> int:
-        """Have vertices name the roots of their trees; returns how many there are."""
-        return sum(self._in_parts(lambda start, stop: int(kernels.compress(self.parent, self.giant, start, stop))))
+    def _compress(self, *bounds: int) -> int:
+        """Have vertices, or a range of them, name the roots of their trees; returns how many roots there are."""
+        return sum(self._in_parts(lambda start, stop: int(kernels.compress(self.parent, self.giant, start, stop)), *bounds))
 
-    def _in_parts(self, call: Callable[[int, int], Any]) -> list[Any]:
-        """Call for ranges of all vertices, or of the share that is compressed here, one for each thread."""
-        cuts = np.linspace(*self._bounds, self.threads + 1).astype(np.int64).tolist()
+    def _in_parts(self, call: Callable[[int, int], Any], *bounds: int) -> list[Any]:
+        """Call for ranges of all vertices, or of the share that is compressed here, or of others, one for each thread."""
+        start, stop = bounds or self._bounds
+        cuts = np.linspace(start, stop, self.threads + 1).astype(np.int64).tolist()
         return list(self._map(lambda cut: call(*cut), pairwise(cuts)))
 
     def _map(self, call: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
@@ -250,19 +403,27 @@ class Forest(Closing):
         return int(first[longer]) if longer < first.size else self.store.num_rows
 
     def _find_giant(self) -> None:
-        """Take the component of most vertices of a sample for the largest; without planes there is none yet."""
+        """Take the component with most entries of a sample for the largest; without planes there is none yet.
+
+        Where not all entries count, one that has many stays it: vertices of it are passed over from then on.
+        """
         if self._anchor >= 0:
             while self.parent[self._anchor] != self._anchor:
                 self._anchor = int(self.parent[self._anchor])
             self.giant = self._anchor
-        elif self.num_planes and self.parent.size:
-            sample = self.parent[np.random.default_rng(0).integers(0, self.parent.size, SAMPLED_VERTICES)]
-            while not np.array_equal(above := self.parent[sample], sample):  # others have not compressed their shares yet
-                sample = above
-            roots, counts = np.unique(sample, return_counts=True)
+            return
+        store, is_masked = self.store, self._mask(self.store.pull_group) is not None
+        num_entries = store.array(f"{store.pull_group}/indices").length
+        if store.attributes.vertex_order != "degree" or not (self.num_planes or is_masked) or not num_entries:
+            return
+        rows, entries = sorted_lookup(store), np.random.default_rng(0).integers(0, num_entries, SAMPLED_ENTRIES)
+        at = np.searchsorted(rows.edge, entries, side="right") - 1
+        sample = self._roots(rows.first[at] + (entries - rows.edge[at]) // rows.value[at])  # others may not have compressed theirs yet
+        roots, counts = np.unique(sample, return_counts=True)
+        if not is_masked:
             self.giant = int(roots[counts.argmax()])
-            if 2 * counts.max() > sample.size and self._live(self.store.pull_group).size:
-                self._anchor = self.giant
+        elif MANY * counts.max() > sample.size:
+            self.giant = self._anchor = int(roots[counts.argmax()])
 
     def _entries_left(self) -> int:
         """Entries that are read of the lists outside of the largest component, of those that no plane had."""
@@ -270,9 +431,8 @@ class Forest(Closing):
         group = self.store.pull_group
         gap = GAP_BYTES // self.store.array(f"{group}/indices").dtype.itemsize
         rows = sorted_lookup(self.store)
-        return int(kernels.count_entries(self.parent, self.giant, rows, self.num_planes, self._live(group), gap))
+        return int(kernels.count_entries(self.parent, self.giant, rows, self.num_planes, gap))
 
-    def _live(self, group: str) -> Array:
-        """Which entries of a group count, bit by bit; empty where all do."""
-        mask = self.store.array(f"{group}/indices").mask
-        return ALL_LIVE if mask is None else mask.live
+    def _mask(self, group: str) -> Mask | None:
+        """Return which entries of a group count; None where all do."""
+        return self.store.array(f"{group}/indices").mask

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MANY_SEARCHES = 64
-"""Searches for which a graph is opened, when ``auto`` decides where: as many as Graph 500 has."""
+"""Searches for which a graph is opened, or products for which a matrix is, when ``auto`` decides where: as many as Graph 500 has."""
 
 EDGE_SECONDS = 1e-9
 """Time of one thread for each stored edge of a graph, in a search in memory: between 0.2 (Kronecker, scale 24) and 2.7 ns (uniform, 2^22)

@@ -17,7 +17,7 @@ from oocgraph.arrays import Device
 from oocgraph.closing import Closing
 from oocgraph.engine.in_process import MANY_SEARCHES, open_in_process
 from oocgraph.engine.lifetime import Lifetime
-from oocgraph.engine.on_devices import Kept, KeptOnDevices
+from oocgraph.engine.on_devices import HoldsOnDevices, Kept, KeptOnDevices
 from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget, host_bytes
 from oocgraph.resources import Resources
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 Found = TypeVar("Found")
 
 
-class Unopened:
+class Unopened(HoldsOnDevices):
     """A graph that one computation opens for itself.
 
     Parameters
@@ -85,16 +85,12 @@ class Unopened:
         with self._on_devices.lend(object(), make, keep=False) as found:
             yield found
 
-    def held_on_device(self, number: int) -> int:
-        """Bytes of a device's memory that are held for the graph."""
-        return self._on_devices.bytes_on(number)
-
     def first_indices(self, _group: str) -> Array | None:
         """Neighbours of the first edges that are in the memory of the first device."""
         return None
 
 
-class OpenedGraph(Closing):
+class OpenedGraph(HoldsOnDevices, Closing):
     """A graph in this process for any number of computations, which take turns. Use it in a ``with`` statement.
 
     Parameters
@@ -236,11 +232,6 @@ class OpenedGraph(Closing):
         with self._on_devices.lend(key, make, keep=True) as found:
             yield found
 
-    def held_on_device(self, number: int) -> int:
-        """Bytes of a device's memory that are held for the graph: 0 is the one that searches."""
-        searching = getattr(self._loaded, "device_bytes", 0) if number == 0 else 0
-        return int(searching) + self._on_devices.bytes_on(number)
-
     def first_indices(self, group: str) -> Array | None:
         """Neighbours of the first edges, ``out`` or ``in``, that searches have in the memory of the first device."""
         if self.device is None or self._loaded is None:
@@ -249,6 +240,9 @@ class OpenedGraph(Closing):
         adjacency = graph.pull if group == "in" else graph.push
         indices: Array = adjacency.resident
         return indices
+
+    def _searching_on(self, number: int) -> int:
+        return int(getattr(self._loaded, "device_bytes", 0)) if number == 0 else 0
 
     @contextmanager
     def _taking_turns(self) -> Iterator[None]:

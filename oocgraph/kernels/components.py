@@ -13,7 +13,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import compare_and_swap
+from oocgraph.kernels.intrinsics import compare_and_swap, count_ones, trailing_zeros
 
 
 @nb.njit(nogil=True, cache=True)
@@ -83,33 +83,95 @@ def link_rows(parent: Any, giant: int, first_row: int, offsets: Any, skip: int, 
 
 
 @nb.njit(nogil=True, cache=True)
+def list_outside(parent: Any, giant: int, first_row: int, offsets: Any, live: Any, most: int, out: Any) -> tuple[int, int]:
+    """List the entries of vertices that are not known to be in the component `giant`.
+
+    Parameters
+    ----------
+    offsets : (num_rows + 1,) int64
+        Where the rows from `first_row` on begin.
+    live : (num_words,) uint64
+        Bit per entry: which count. A range begins and ends with one that does; without any word all do.
+    most
+        Entries of a range; more only where a row alone would fill `out`.
+    out : (3, n) int64
+        Receives of each range its vertex, its first entry and the one after its last; as many as fit.
+
+    Returns
+    -------
+    Rows that were looked at, and ranges found: fewer rows than there are where `out` is full.
+    """
+    count, size = 0, out.shape[1]
+    for i in range(offsets.size - 1):
+        if np.int64(parent[first_row + i]) == giant:
+            continue
+        begin, end = _trim(live, offsets[i], offsets[i + 1])
+        if count and count + (end - begin + most - 1) // most > size:
+            return i, count
+        while begin < end:
+            out[0, count], out[1, count] = first_row + i, begin
+            out[2, count] = end if count == size - 1 else min(end, begin + most)
+            begin, count = out[2, count], count + 1
+    return offsets.size - 1, count
+
+
+@nb.njit(nogil=True, cache=True)
+def link_ranges(parent: Any, ranges: Any, first: int, offset: Any, live: Any, entries: Any, share: tuple[int, int]) -> None:
+    """Link the vertices of some ranges with those of their entries that count.
+
+    Parameters
+    ----------
+    ranges : (3, n) int64
+        As of `list_outside`; those from `first` on were read.
+    offset : (num_read,) int64
+        Where the entries of each range begin in `entries`.
+    live : (num_words,) uint64
+        Bit per entry of all rows: which count.
+    share
+        First of those that were read, and the one after the last.
+    """
+    for i in range(share[0], share[1]):
+        v, e, end = ranges[0, first + i], ranges[1, first + i], ranges[2, first + i]
+        shift = offset[i] - e
+        while e < end:
+            word = live[e >> 6] >> np.uint64(e & 63)
+            if not word:
+                e = (e | 63) + 1
+                continue
+            e += np.int64(trailing_zeros(word))
+            if e < end:
+                link(parent, v, np.int64(entries[e + shift]))
+            e += 1
+
+
+@nb.njit(nogil=True, cache=True)
 def _trim(live: Any, begin: Any, end: Any) -> Any:
     """Return where the first entry of ``begin .. end - 1`` that counts is, and where the last one ends; all of them, if `live` is empty."""
     if live.size == 0:
         return begin, end
     while begin < end:
         word = live[begin >> 6] >> np.uint64(begin & 63)
-        if word & np.uint64(1):
+        if word:
+            begin += np.int64(trailing_zeros(word))
             break
-        begin = begin + 1 if word else (begin | 63) + 1
+        begin = (begin | 63) + 1
     while end > begin:
         word = live[(end - 1) >> 6] << np.uint64(63 - ((end - 1) & 63))
-        if word >> np.uint64(63):
+        if word:
+            for shift in (1, 2, 4, 8, 16, 32):  # all bits below the highest
+                word |= word >> np.uint64(shift)
+            end -= 64 - np.int64(count_ones(word))
             break
-        end = end - 1 if word else (end - 1) & ~63
+        end = (end - 1) & ~63
     return min(begin, end), end
 
 
 @nb.njit(nogil=True, cache=True)
-def cut_rows(
-    parent: Any, giant: int, first_row: int, offsets: Any, skip: int, live: Any, gap: int, most: int, out: Any
-) -> tuple[int, int]:  # fmt: skip
+def cut_rows(parent: Any, giant: int, first_row: int, offsets: Any, skip: int, gap: int, most: int, out: Any) -> tuple[int, int]:
     """Find the ranges of entries that `link_rows` needs: those close to each other are one range.
 
     Parameters
     ----------
-    live : (num_words,) uint64
-        Bit per entry: which count; without any word all do.
     gap
         Entries that are read, though not needed, to join two ranges.
     most
@@ -123,10 +185,8 @@ def cut_rows(
     """
     count = 0
     for i in range(offsets.size - 1):
-        if offsets[i] + skip >= offsets[i + 1] or np.int64(parent[first_row + i]) == giant:
-            continue
-        begin, end = _trim(live, offsets[i] + skip, offsets[i + 1])
-        if begin >= end:
+        begin, end = offsets[i] + skip, offsets[i + 1]
+        if begin >= end or np.int64(parent[first_row + i]) == giant:
             continue
         if count and begin - out[count - 1, 1] <= gap and end - out[count - 1, 0] <= most:
             out[count - 1, 1] = end
@@ -141,7 +201,7 @@ def cut_rows(
 
 
 @nb.njit(nogil=True, cache=True)
-def count_entries(parent: Any, giant: int, rows: Any, skip: int, live: Any, gap: int) -> int:
+def count_entries(parent: Any, giant: int, rows: Any, skip: int, gap: int) -> int:
     """Count the entries that `cut_rows` would have read, those that join ranges among them.
 
     Parameters
@@ -158,12 +218,55 @@ def count_entries(parent: Any, giant: int, rows: Any, skip: int, live: Any, gap:
         for v in range(rows.first[c], stop):
             if np.int64(parent[v]) == giant:
                 continue
-            row = rows.edge[c] + (v - rows.first[c]) * degree
-            begin, end = _trim(live, row + skip, row + degree)
-            if begin < end:
-                total += end - (last if last >= 0 and begin - last <= gap else begin)
-                last = end
+            begin = rows.edge[c] + (v - rows.first[c]) * degree + skip
+            end = begin + degree - skip
+            total += end - (last if last >= 0 and begin - last <= gap else begin)
+            last = end
     return total
+
+
+@nb.njit(nogil=True, cache=True)
+def count_live(rows: Any, live: Any, skip: int, chosen: Any, found: Any) -> None:
+    """Look at which entries of the rows of vertices count, the first `skip` of each apart.
+
+    Parameters
+    ----------
+    rows : RowLookup
+        By degree, descending (`oocgraph.kernels.rows.RowLookup`).
+    chosen : (n,) int64
+        The vertices.
+    found : (3, n) int64
+        Receives how many entries there are, how many count, and the place of the first that does: of none, the number of all.
+    """
+    for i in range(chosen.size):
+        c = np.searchsorted(rows.first, chosen[i], side="right") - 1
+        degree = rows.value[c]
+        begin = rows.edge[c] + (chosen[i] - rows.first[c]) * degree
+        found[0, i] = found[2, i] = degree
+        found[1, i] = 0
+        for e in range(begin + degree - 1, begin + skip - 1, -1):
+            if (live[e >> 6] >> np.uint64(e & 63)) & np.uint64(1):
+                found[1, i] += 1
+                found[2, i] = e - begin
+
+
+@nb.njit(nogil=True, cache=True)
+def row_starts(rows: Any, first: int, offsets: Any) -> None:
+    """Write down where the rows from `first` on begin, and where the last of them ends.
+
+    Parameters
+    ----------
+    rows : RowLookup
+        By degree, descending (`oocgraph.kernels.rows.RowLookup`).
+    offsets : (num_rows + 1,) int64
+    """
+    v, stop = first, first + offsets.size
+    c = np.searchsorted(rows.first, first, side="right") - 1
+    while v < stop:
+        same = min(stop, rows.first[c + 1]) if c + 1 < rows.first.size else stop
+        for u in range(v, same):
+            offsets[u - first] = rows.edge[c] + (u - rows.first[c]) * rows.value[c]
+        v, c = same, c + 1
 
 
 @nb.njit(nogil=True, cache=True)

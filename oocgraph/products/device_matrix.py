@@ -85,6 +85,9 @@ class DeviceMatrix(Closing):
     x: Array
     y: Array
 
+    is_allocated = True
+    """Whether the device memory that it holds is allocated, once it is open: `oocgraph.engine.on_devices.OnDevices`."""
+
     def __init__(
         self, devices: Sequence[Device], matrix: Any, dtype: np.dtype[Any], semiring: Semiring, *, device_limits: Sequence[int],
         read: Read | None = None, keep: bool = False, width: int = 1, first_indices: Array | None = None, whole_rows: bool = False,
@@ -128,7 +131,7 @@ class DeviceMatrix(Closing):
 
     @property
     def host_bytes(self) -> int:
-        """Pinned memory that it holds: vectors, pieces in work, what passes between devices."""
+        """Host memory that it holds: pinned vectors, pieces in work and reading them, what passes between devices."""
         through = 0 if self.by_row else len(self.shares) // 2 * THROUGH_BYTES
         return self.width * self.host_vector_bytes + sum(share.host_bytes for share in self.shares) + through
 

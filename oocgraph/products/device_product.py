@@ -36,6 +36,8 @@ from oocgraph.products.product import is_by_row
 from oocgraph.sparse.balanced import cut
 from oocgraph.sparse.partial import PartialCOO
 from oocgraph.sparse.placement import stay_on
+from oocgraph.store.arrays import decoded_bytes
+from oocgraph.store.slices import StoredSlice
 from oocgraph.types import Array
 
 PIECE_ENTRIES = 1 << 20
@@ -96,6 +98,8 @@ class DeviceShare:
         Pieces that stay, from the first on.
     bytes_requested : int
         Of the matrix, brought to the device so far.
+    host_bytes : int
+        Pinned memory of pieces in work, and what reading them takes beside it.
 
     Raises
     ------
@@ -132,7 +136,7 @@ class DeviceShare:
         resident = [self._resident_bytes(n) for n in range(1, len(self.pieces) + 1)] if keep else []
         self.num_resident = sum(size <= room - self._slots_bytes for size in resident)
         self._fixed_bytes = beside_bytes + (resident[self.num_resident - 1] if self.num_resident else 0)
-        self.host_bytes = self.num_slots * slot_bytes
+        self.host_bytes = self.num_slots * (slot_bytes + sum(self._reading_bytes(name) for name in self._fields))
         self._segments: list[_Segment] = []
         self._slots: list[_Slot] = []
         self._worker = ThreadPoolExecutor(1, "oocgraph-device", initializer=partial(stay_on, cores))
@@ -227,6 +231,14 @@ class DeviceShare:
         indices = (last.stop - first.start - held) * _index_dtype(self._fields).itemsize
         return int(values + indices + 8 * (last.stop_line - first.first_line + 3))  # of two segments that share a line
 
+    def _reading_bytes(self, name: str) -> int:
+        """Host memory that a read of a piece's field takes beside the pinned buffer: what is decoded, or has another dtype there."""
+        slice_, length = getattr(self.part, name), self._lengths[name]
+        if not isinstance(slice_, StoredSlice) or slice_.array.is_held:
+            return 0
+        is_converted = name == "values" and slice_.dtype != self.dtype
+        return decoded_bytes(slice_.array, length) or is_converted * length * slice_.dtype.itemsize
+
     def _slot(self) -> _Slot:
         device, fields = self.device, self._fields.items()
         return _Slot(
@@ -308,7 +320,7 @@ class DeviceShare:
     def _fill(self, piece: Any, pinned: dict[str, Array]) -> dict[str, Array]:
         """Read a piece, and return what of the pinned arrays it fills."""
         target = {name: array[: _size(piece, name)] for name, array in pinned.items()}
-        loaded = self._read(piece, {name: array for name, array in target.items() if name != "values"})
+        loaded = self._read(piece, {name: array for name, array in target.items() if name != "values" or piece.values.dtype == array.dtype})
         for name, array in target.items():
             content = getattr(loaded, name)
             if name == "values" and self._semiring.is_boolean:

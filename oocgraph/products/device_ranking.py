@@ -59,6 +59,9 @@ class RankVectors:
     host_bytes = 0
     """Pinned memory: none."""
 
+    is_allocated = False
+    """Whether the vectors are there: they are allocated when the iterations begin."""
+
     def __init__(self, devices: Sequence[Device], num_vertices: int, rooms: Sequence[int]) -> None:
         each = NUM_VECTORS * 8 * num_vertices + PARTIAL_BYTES
         for device, room in zip(devices, rooms, strict=True):
@@ -70,7 +73,7 @@ class RankVectors:
         self.device_bytes = dict.fromkeys(range(len(devices)), each)
 
     def close(self) -> None:
-        """Nothing is allocated before the iterations begin."""
+        """Give up the room."""
 
 
 class _Rows:

@@ -36,9 +36,11 @@ class Mask(Protocol):
         """What kernels that read pages themselves take, as long as this mask is held; there is none of planes."""
         ...
 
-    @property
-    def live(self) -> Array:
-        """Bit of each element: whether it is left as it is; (num_elements // 64 + 1,) uint64. There is none of planes."""
+    def live_in(self, start: int, stop: int) -> Array:
+        """Return a bit of each element: whether it is left as it is, true of a range at least; (num_elements // 64 + 1,) uint64.
+
+        There is none of planes.
+        """
         ...
 
     def applied(self, start: int, values: Array) -> Array:

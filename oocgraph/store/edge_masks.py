@@ -11,7 +11,7 @@ kernels that read pages of any lists, need all of it first.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 LEAST_SHIFT, MOST_SHIFT, BLOCKS_SHIFT = 16, 20, 6
 """Binary logarithms of the edges whose condition a thread evaluates at once, and of the blocks that a graph of fewer has. Two threads that
 evaluate 128 million edges take 21 ms in blocks of 2^20, 35 ms of 2^19, 60 ms of 2^18: they wait for each other between short calls."""
+
+GRAIN_EDGES = 1 << 14
+"""Fewest edges whose condition is evaluated, where columns are not compressed."""
 
 LOOP_EDGES = 1 << 18
 """Edges that are read at once where self-loops are looked for."""
@@ -86,8 +89,10 @@ class EdgeMasks:
             total += 8 * (a.num_stored_edges // 64 + 1) + rows_bytes + 2 * _num_threads() * block_bytes
         return total + self.condition.table_bytes + 8 * a.num_self_loops
 
-    def found(self, group: str, start: int = 0, stop: int | None = None) -> EdgeMask:
+    def found(self, group: str, start: int = 0, stop: int | None = None, *, widen: bool = True) -> EdgeMask:
         """Return which edges of a group count: all that do, or those of a range at least. Reads columns that have not been read.
+
+        Unless `widen` is False, the condition is evaluated for as many edges around the range as are evaluated at once.
 
         Raises
         ------
@@ -103,7 +108,7 @@ class EdgeMasks:
             if stop is None:
                 bits.evaluate_all()
         if stop is not None:
-            bits.evaluate(start, stop)
+            bits.evaluate(start, stop, widen=widen)
         return bits.mask
 
     def count_dead(self, group: str, chosen: Callable[[Array], Array]) -> int:
@@ -169,28 +174,37 @@ class _GroupBits:
         self._condition, self._num_edges = condition, store.attributes.num_stored_edges
         self._arrays = {name: store.array(f"{group}/{name}") for name in condition.columns}
         self._step = _block_edges(self._arrays.values())
-        self._is_evaluated = np.zeros(-(-self._num_edges // self._step), bool)
+        self._grain = min(self._step, GRAIN_EDGES) if all(array.unit == 1 for array in self._arrays.values()) else self._step
+        self._is_evaluated = np.zeros(-(-self._num_edges // self._grain), bool)
         self.mask = EdgeMask(np.zeros(self._num_edges // 64 + 1, np.uint64), rows)
         self._rooms: SimpleQueue[dict[str, Array]] = SimpleQueue()
         for _ in range(_num_threads()):
             plain = {name: array for name, array in self._arrays.items() if isinstance(array, PlainArray)}
             self._rooms.put({name: np.empty(min(self._step, self._num_edges), array.dtype) for name, array in plain.items()})
 
-    def evaluate(self, start: int, stop: int) -> None:
-        """Evaluate the blocks of a range that have not been, in this thread; where two do so at a time, they find the same."""
-        for block in range(start // self._step, -(-stop // self._step)):
-            if not self._is_evaluated[block]:
-                self._evaluate_block(block)
+    def evaluate(self, start: int, stop: int, *, widen: bool) -> None:
+        """Evaluate what has not been of a range, in this thread; where two do so at a time, they find the same."""
+        unit = self._step if widen else self._grain
+        for piece in self._missing(start // unit * unit, -(-stop // unit) * unit):
+            self._evaluate(*piece)
 
     def evaluate_all(self) -> None:
-        """Evaluate all blocks that have not been, with all threads."""
-        missing = np.flatnonzero(~self._is_evaluated).tolist()
-        for _ in map_bounded(self._evaluate_block, missing, _num_threads()) if missing else ():
+        """Evaluate what has not been, with all threads."""
+        missing = list(self._missing(0, self._num_edges))
+        for _ in map_bounded(lambda piece: self._evaluate(*piece), missing, _num_threads()) if missing else ():
             continue
 
-    def _evaluate_block(self, number: int) -> None:
-        start = number * self._step
-        stop = min(self._num_edges, start + self._step)
+    def _missing(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Cut what has not been evaluated of a range, which begins and ends with a grain, into pieces."""
+        first = start // self._grain
+        is_missing = ~self._is_evaluated[first : -(-stop // self._grain)]
+        if is_missing.any():
+            ends = np.flatnonzero(np.diff(is_missing, prepend=False, append=False)) + first
+            for begin, end in (ends.reshape(-1, 2) * self._grain).tolist():
+                last = min(end, self._num_edges)
+                yield from ((at, min(last, at + self._step)) for at in range(begin, last, self._step))
+
+    def _evaluate(self, start: int, stop: int) -> None:
         room = self._rooms.get()
         try:
             block = {}
@@ -204,7 +218,7 @@ class _GroupBits:
         finally:
             self._rooms.put(room)
         self.mask.live.view(np.uint8)[start // 8 : start // 8 + bits.size] = bits
-        self._is_evaluated[number] = True
+        self._is_evaluated[start // self._grain : -(-stop // self._grain)] = True
 
 
 def _num_threads() -> int:
@@ -229,10 +243,9 @@ class _ListMask:
         self._masks.found(self._group)
         return kernels.repair_by(self._itemsize, self._words)
 
-    @property
-    def live(self) -> Array:
-        """Bit of each element."""
-        return self._masks.found(self._group).live
+    def live_in(self, start: int, stop: int) -> Array:
+        """Return the bits, of a range at least."""
+        return self._masks.found(self._group, start, stop, widen=False).live
 
     def applied(self, start: int, values: Array) -> Array:
         """Replace those that do not count."""
@@ -258,8 +271,7 @@ class _PlaneMask:
     def repair(self) -> Repair:
         raise TypeError("planes are not read by kernels")
 
-    @property
-    def live(self) -> Array:
+    def live_in(self, start: int, stop: int) -> Array:
         raise TypeError("planes have bits in the lists")
 
     def applied(self, start: int, values: Array) -> Array:

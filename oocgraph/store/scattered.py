@@ -8,6 +8,7 @@ where they are near each other; arrays in memory are copied from.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -45,6 +46,8 @@ class RangeReader:
         The graph.
     budget
         Charged with buffers once threads are needed.
+    resident
+        Beginnings of arrays that are in memory, by name: they are not read.
 
     Attributes
     ----------
@@ -52,8 +55,8 @@ class RangeReader:
         Bytes asked from each array so far, whole pages where pages are read.
     """
 
-    def __init__(self, store: GraphArrays, budget: Budget) -> None:
-        self.store, self.budget, self.bytes_read = store, budget, Counter[str]()
+    def __init__(self, store: GraphArrays, budget: Budget, resident: Mapping[str, Array] | None = None) -> None:
+        self.store, self.budget, self.bytes_read, self._resident = store, budget, Counter[str](), resident or {}
         self._arrays: dict[str, StoredArray] = {}
         self._files: dict[str, EdgeFiles] = {}
         self._gatherer: Gatherer | None = None
@@ -62,13 +65,17 @@ class RangeReader:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the threads, close the files."""
         for files in self._files.values():
             files.close()
         if self._gatherer is not None:
             self._gatherer.close()
 
-    def read(self, name: str, begin: Array, end: Array, *, gap_pages: int = 0) -> Array:
-        """Return the elements of some ranges of the array `name`.
+    def read(self, of: str | StoredArray, begin: Array, end: Array, *, gap_pages: int = 0) -> Array:
+        """Return the elements of some ranges of an array of the graph, or of the one with a name.
 
         What no kernel can check as it reads, which is all but numbers below a bound, is not checked where there are many ranges.
 
@@ -90,12 +97,13 @@ class RangeReader:
         BudgetError
             The buffers do not fit.
         """
+        name = of if isinstance(of, str) else of.name
         if name not in self._arrays:
-            array = self.store.array(name)
+            array = self.store.array(of) if isinstance(of, str) else of
             self._arrays[name] = array if isinstance(array.rule, Below | None) else array.without_rule()
         array = self._arrays[name]
         filled = np.flatnonzero(end > begin)
-        if filled.size <= FEW_RANGES:
+        if filled.size <= FEW_RANGES and name not in self._resident:
             parts = [array.read(a, z) for a, z in zip(begin[filled].tolist(), end[filled].tolist(), strict=True)]
             found = np.concatenate([np.empty(0, array.dtype), *parts])
             self.bytes_read[name] += found.nbytes
@@ -118,14 +126,15 @@ class RangeReader:
         return out
 
     def _source(self, array: StoredArray, dtype: np.dtype[Any]) -> EdgeSource:
+        resident = self._resident.get(array.name, np.empty(0, array.dtype)).view(dtype)
         if isinstance(array, PlainArray):
             if array.name not in self._files:
                 self.budget.reserve("checksums", checksum_bytes(array))
                 self._files[array.name] = EdgeFiles(array, stream_direct=False)
-            return EdgeSource(np.empty(0, dtype), files=self._files[array.name])
+            return EdgeSource(resident, files=self._files[array.name])
         if array.is_held:
             return EdgeSource(array.held.view(dtype))
-        return EdgeSource(np.empty(0, dtype), stored=array)
+        return EdgeSource(resident, stored=array)
 
     def _start(self, array: StoredArray) -> Gatherer:
         """Return the threads."""

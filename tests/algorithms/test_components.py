@@ -16,6 +16,7 @@ from oocgraph.algorithms.components import connected_components
 from oocgraph.engine import forest as module
 from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError, ValidationError
 from oocgraph.memory import host_bytes
+from oocgraph.store import edge_masks
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
 from oocgraph.verify_connectivity import verify_components
@@ -82,6 +83,55 @@ def test_edges_that_count_connect_what_they_would_alone(tmp_path, monkeypatch, d
     component, count = expected(found.vertices, source[counts], target[counts])
     np.testing.assert_array_equal(found.component, component)
     assert found.num_components == count
+
+
+@pytest.fixture(scope="module")
+def weighted(tmp_path_factory):
+    """Return a graph with hubs, its edges, and their weights, 0 to 255."""
+    rng = np.random.default_rng(4)
+    source, target = (rng.random((2, 40_000)) ** 3 * 5000).astype(np.int64)
+    source, target = np.unique(np.sort([source, target], axis=0), axis=1)
+    weight = rng.integers(0, 256, source.size).astype(np.uint8)
+    edges = pa.table({"source": source, "target": target, "weight": weight})
+    return oocgraph.build_csr(edges, tmp_path_factory.mktemp("weighted") / "g", directed=False, weight="weight"), source, target, weight
+
+
+@pytest.mark.parametrize("below", [1, 6, 60, 250])
+@pytest.mark.parametrize("kind", ["zstd", "original", "in memory", "opened"])
+def test_edges_that_count_wherever_they_are(weighted, tmp_path, monkeypatch, kind, below):
+    """Compressed, without planes, in memory, or opened within a budget that keeps some of the edges."""
+    store, source, target, weight = weighted
+    monkeypatch.setattr(module, "PIECE_BYTES", 8192)
+    monkeypatch.setattr(module, "LISTED_ROWS", 500)
+    options = {"zstd": {"codec": "zstd"}, "original": {"vertex_order": "original", "num_planes": 0}}
+    where = f"weight < {below}"
+    if kind == "opened":
+        with oocgraph.open_runtime(store, where=where, resources=Resources(device="cpu", client=False)) as runtime:
+            found = connected_components(store, where=where, runtime=runtime)
+    else:
+        if kind == "in memory":
+            store = oocgraph.build_csr(pa.table({"source": source, "target": target, "weight": weight}), directed=False, weight="weight")
+        else:
+            store = rewrite(store.url, tmp_path / "h", **options[kind])
+        found = connected_components(store, where=where)
+    component, count = expected(found.vertices, source[weight < below], target[weight < below])
+    np.testing.assert_array_equal(found.component, component)
+    assert found.num_components == count
+
+
+def test_a_condition_is_not_evaluated_for_hubs(weighted, monkeypatch):
+    """Of vertices with long lists, which others join, only the lists of those that none joins are read."""
+    store, *_, weight = weighted
+    evaluated = []
+    evaluate = edge_masks._GroupBits._evaluate
+    monkeypatch.setattr(
+        edge_masks._GroupBits, "_evaluate", lambda self, start, stop: evaluated.append(stop - start) or evaluate(self, start, stop)
+    )
+    monkeypatch.setattr(edge_masks, "GRAIN_EDGES", 1 << 8)
+    monkeypatch.setattr(module, "SHORT_LISTS", 2)
+    monkeypatch.setattr(module, "LEAST_EVALUATED", 1 << 8)
+    connected_components(store, where="weight < 128")
+    assert 0 < sum(evaluated) < 0.75 * 2 * weight.size  # each edge is in two lists
 
 
 def cycles(num_cycles, length):

@@ -6,6 +6,8 @@ cupy_backends/cuda/api/runtime.pyx.
 
 from __future__ import annotations
 
+import threading
+from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -111,11 +113,11 @@ class FakeCupy(ModuleType):
     def __init__(self, *, count=1, capability=(9, 0), runtime_version=13020, archs=(75, 80, 90, 100)):
         super().__init__("cupy")
         self.calls, self.fail, self.stuck = [], {}, SimpleNamespace(memory=None, loads=[])
-        self.ndarray = FakeArray
+        self.ndarray, self._current = FakeArray, threading.local()
         self.runtime = SimpleNamespace(
             CUDARuntimeError=CUDARuntimeError, is_hip=False, hostAllocPortable=1, hostAllocMapped=2, memcpyDefault=4,
             runtimeGetVersion=self._of("runtimeGetVersion", runtime_version), getDeviceCount=self._of("getDeviceCount", count),
-            getDevice=self._of("getDevice", 0), setDevice=self._of("setDevice", None), memGetInfo=self._of("memGetInfo", (FREE, TOTAL)),
+            getDevice=self._get_device, setDevice=self._set_device, memGetInfo=self._of("memGetInfo", (FREE, TOTAL)),
             memcpyAsync=self._of("memcpyAsync", None),
             pointerGetAttributes=lambda pointer: SimpleNamespace(devicePointer=pointer),
             getDeviceProperties=self._of(
@@ -128,6 +130,7 @@ class FakeCupy(ModuleType):
             runtime=self.runtime,
             nvrtc=self.nvrtc,
             function=SimpleNamespace(Module=self._module),
+            Device=self._device,
             PinnedMemory=self._pinned,
             PinnedMemoryPointer=lambda memory, offset: bytearray(memory.size - offset),
             UnownedMemory=lambda pointer, size, owner, device: SimpleNamespace(ptr=pointer, size=size, owner=owner, device_id=device),
@@ -160,6 +163,24 @@ class FakeCupy(ModuleType):
             return result
 
         return call
+
+    def _get_device(self):
+        """Return the current device of the thread, which is no call that is written down."""
+        if "getDevice" in self.fail:
+            raise CUDARuntimeError(self.fail["getDevice"])
+        return getattr(self._current, "ordinal", 0)
+
+    def _set_device(self, ordinal):
+        self._of("setDevice", None)(ordinal)
+        self._current.ordinal = ordinal
+
+    @contextmanager
+    def _device(self, ordinal):
+        """As `cupy.cuda.Device` in a ``with`` statement."""
+        before = self._get_device()
+        self._set_device(ordinal)
+        yield
+        self._set_device(before)
 
     def _pinned(self, size, flags):
         self._of("PinnedMemory", None)(size, flags)

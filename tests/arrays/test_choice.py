@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import logging
 import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
 
-from oocgraph.arrays import cuda, device_choice, devices_choice, drivers, open_device
+from oocgraph.arrays import cuda, device_choice, devices_choice, drivers
 from oocgraph.errors import DeviceError, MissingDependencyError, OocGraphError
 from tests.arrays.fake_cupy import FakeCupy
 
@@ -39,7 +38,6 @@ def refused(words):
 
 def test_processor_when_asked_for():
     assert device_choice("cpu").device is None
-    assert open_device("cpu") is None
 
 
 def test_unknown_kind_is_refused():
@@ -166,6 +164,17 @@ def test_all_devices_that_can_be_used(offer, monkeypatch, caplog):
     assert "CUDA device 1 is left out: it is too old" in caplog.text
 
 
+def test_devices_are_numbered_alike_at_every_call(offer):
+    """The first is the one that is current for the user, and stays that; or the one that is asked for."""
+    cupy = offer(FakeCupy(count=4))
+    for _ in range(2):
+        assert [one.ordinal for one in devices_choice("cuda")[0]] == [0, 1, 2, 3]
+    cupy.runtime.setDevice(2)
+    for _ in range(2):
+        assert [one.ordinal for one in devices_choice("cuda")[0]] == [2, 0, 1, 3]
+    assert [one.ordinal for one in devices_choice("cuda", 1)[0]] == [1, 0, 2, 3]
+
+
 def test_device_of_an_array_is_the_one_that_holds_it(offer):
     offer(FakeCupy(count=2))
     assert cuda.device_of(SimpleNamespace(device=SimpleNamespace(id=1))).ordinal == 1
@@ -189,9 +198,8 @@ def test_compiler_that_is_missing(offer):
     assert refused("NVRTC cannot be loaded") is DeviceError
 
 
-def test_usable_device_is_taken_and_logged(offer, caplog):
+def test_usable_device_is_taken(offer):
     offer(FakeCupy())
-    with caplog.at_level(logging.INFO, logger="oocgraph.arrays"):
-        device = open_device("auto")
+    device, reason = device_choice("auto")
     assert (device.name, device.num_multiprocessors, device.total_bytes, device.ordinal) == ("Fake GPU", 132, 8 << 30, 0)
-    assert "device: Fake GPU (a GPU can be used)" in caplog.text
+    assert reason == "a GPU can be used"

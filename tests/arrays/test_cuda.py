@@ -46,11 +46,30 @@ def test_names_are_those_of_cupy(cupy):
 
 def test_every_call_makes_the_device_current_in_its_thread(cupy):
     device = CudaDevice(cupy, 3)
+    cupy.runtime.setDevice(3)
     cupy.calls.clear()
     device.event()
     device.event(blocking=True)
     events = [("Event", ({"block": blocking},)) for blocking in (False, True)]
     assert cupy.calls == [("setDevice", (3,)), events[0], ("setDevice", (3,)), events[1]]
+
+
+def test_a_call_leaves_the_current_device_of_the_thread(cupy):
+    """Also one that fails, and the end."""
+    device = CudaDevice(cupy, 3)
+    cupy.runtime.setDevice(1)
+    device.stream()
+    assert cupy.runtime.getDevice() == 1
+    cupy.fail["Event"] = 700
+    with pytest.raises(DeviceError, match="700"):
+        device.event()
+    assert cupy.runtime.getDevice() == 1
+    device.close()
+    assert cupy.called("free_all_blocks") == [()]
+    assert cupy.runtime.getDevice() == 1
+    with device.current():
+        assert cupy.runtime.getDevice() == 3
+    assert cupy.runtime.getDevice() == 1
 
 
 def test_pinned_memory_bypasses_the_pool_and_can_be_mapped(cupy, device):

@@ -1,9 +1,11 @@
-"""``oocgraph bfs --device``: where a search runs, and what is said where it cannot."""
+"""``--device`` of ``oocgraph bfs`` and ``oocgraph sssp``: where a search runs, and what is said where it cannot."""
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
+import oocgraph
 from oocgraph.arrays import drivers
 
 
@@ -37,3 +39,14 @@ def test_device_memory_without_a_gpu_is_refused_with_the_reason(refused, kron):
 def test_wrong_options_are_refused(refused, kron):
     refused("bfs", kron, "--source", 3, "--device", "tpu", words=["tpu", "auto", "cuda"])
     refused("bfs", kron, "--source", 3, "--device-memory", "3X", words=["not a size", "640M"])
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_shortest_paths_on_a_gpu_that_is_not_there_are_refused(refused, tmp_path):
+    """As searches are, even on a tiny graph; workers of a cluster have none for it."""
+    oocgraph.build_csr(pd.DataFrame({"source": [0, 1], "target": [1, 2], "weight": [5, 3]}), tmp_path / "g", weight="weight")
+    paths = ("sssp", tmp_path / "g", "--source", 0)
+    refused(*paths, "--device", "cuda", words=["no NVIDIA driver is found"])
+    refused(*paths, "--device-memory", "1G", words=["--device-memory", "no NVIDIA driver is found"])
+    for option in (("--device", "cuda"), ("--device-memory", "1G")):
+        refused(*paths, *option, "--cluster", "local", words=[option[0], "on their processors", "without --cluster"])

@@ -52,7 +52,7 @@ def test_ones_are_the_default(run, graph):
         (["--weight", "cost"], ["'cost' is no numeric edge column"]),
         (["--workers", "2"], ["add --cluster local"]),
         (["--memory", "1M"], ["set --memory to at least"]),
-        (["--device", "cpu", "--device-memory", "1G"], ["--device-memory is given, but the product would be made on the processor"]),
+        (["--device", "cpu", "--device-memory", "1G"], ["--device-memory is given, but the product would run on the processor"]),
     ],
 )
 def test_what_cannot_be_done_is_one_message(run, graph, tmp_path, arguments, words):

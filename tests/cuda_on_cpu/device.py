@@ -84,7 +84,7 @@ class CpuDevice:
         bus_id: str | None = None,
         peers: bool = True,
     ) -> None:
-        self.name, self.num_multiprocessors, self.total_bytes = "CPU (shim)", num_multiprocessors, total_bytes
+        self.name, self.ordinal, self.num_multiprocessors, self.total_bytes = "CPU (shim)", 0, num_multiprocessors, total_bytes
         self.seed, self.fail_after, self.bus_id, self._peers = seed, fail_after, bus_id, peers
         self.allocated_bytes = self.peak_bytes = self.num_allocations = 0
         self.pinned_bytes = self.peak_pinned_bytes = self.num_pinned_allocations = 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import oocgraph
 from oocgraph import ArgumentError, BudgetError, CorruptStoreError, Resources, open_runtime, sssp, verify_sssp
-from oocgraph.algorithms import sssp_on_device
+from oocgraph.algorithms import devices as algorithms_devices
 from oocgraph.arrays import DeviceChoice
 from oocgraph.engine.staged import StagedEdges
 from oocgraph.errors import DeviceError
@@ -33,7 +33,7 @@ def use(monkeypatch):
     """Let searches find a device; returns a function that is given it."""
 
     def use(one):
-        monkeypatch.setattr(sssp_on_device, "device_choice", lambda kind, **_: DeviceChoice(one if kind != "cpu" else None, "a test"))
+        monkeypatch.setattr(algorithms_devices, "device_choice", lambda kind, **_: DeviceChoice(one if kind != "cpu" else None, "a test"))
         return one
 
     return use
@@ -235,6 +235,35 @@ def test_where_it_runs(kron, use, tmp_path):
 
 
 @pytest.mark.shim
+def test_a_device_by_configuration_is_used_however_small_the_graph(use):
+    """As it is where the call names it."""
+    there = use(CpuDevice())
+    store = oocgraph.build_csr(pd.DataFrame({"source": [0, 1], "target": [1, 2], "weight": [5, 3]}), weight="weight")
+    assert sssp(store, 0).device == "cpu"
+    with oocgraph.config.setting("device", "cuda"):
+        assert sssp(store, 0).device == there.name
+
+
+@pytest.mark.shim
+@pytest.mark.parametrize("configured", ["auto", "cuda"])
+def test_a_runtime_that_is_on_a_device_without_being_asked_for_it(kron, use, monkeypatch, configured):
+    """Paths are found where it is."""
+    there = use(CpuDevice())
+    monkeypatch.setattr("oocgraph.engine.in_process.device_choice", lambda kind, **_: DeviceChoice(there, "a test"))
+    with oocgraph.config.setting("device", configured), open_runtime(kron) as runtime:
+        assert sssp(kron, 5, runtime=runtime).device == there.name
+
+
+@pytest.mark.shim
+def test_a_runtime_on_the_processor_says_why_paths_are_found_there(kron, use, caplog):
+    """Not that the processor was asked for."""
+    use(CpuDevice())
+    with caplog.at_level("INFO"), open_runtime(kron) as runtime:
+        assert sssp(kron, 5, runtime=runtime).device == "cpu"
+    assert "device: cpu (the graph is open on the processor)" in caplog.text
+
+
+@pytest.mark.shim
 def test_a_runtime_on_a_device(kron, use, monkeypatch):
     """What it has loaded for searches is given back where both do not fit."""
     there = use(CpuDevice(total_bytes=13 << 20))
@@ -246,6 +275,17 @@ def test_a_runtime_on_a_device(kron, use, monkeypatch):
         np.testing.assert_array_equal(result.distance, sssp(kron, 5, resources=ON_CPU).distance)
         np.testing.assert_array_equal(oocgraph.bfs(kron, 5, runtime=runtime).level, before)
     assert there.allocated_bytes == 0
+
+
+@pytest.mark.shim
+def test_a_runtime_and_its_paths_share_a_budget(kron, use, monkeypatch):
+    """Of device memory: what is loaded for searches is in it already."""
+    there, budget = use(CpuDevice()), 6 << 20
+    monkeypatch.setattr("oocgraph.engine.in_process.device_choice", lambda kind, **_: DeviceChoice(there, "a test"))
+    with open_runtime(kron, resources=Resources(device="cuda", device_memory_budget=budget, threads=2)) as runtime:
+        result = sssp(kron, 5, runtime=runtime)
+        assert (result.device, result.device_memory_budget) == (there.name, budget)
+        assert there.peak_bytes <= budget
 
 
 @pytest.mark.shim

@@ -54,41 +54,77 @@ def test_ranges_are_cut_where_there_is_no_more_room():
     """Rows of 3, 0, 5 and 2 entries, the second and the last of the largest component; ranges of at most 4 entries."""
     parent, offsets = np.array([0, 9, 2, 9], np.uint32), np.array([0, 3, 3, 8, 10])
     room = np.empty((8, 2), np.int64)
-    assert kernels.cut_rows(parent, 9, 0, offsets, 0, ALL, 0, 4, room) == (4, 3)
+    assert kernels.cut_rows(parent, 9, 0, offsets, 0, 0, 4, room) == (4, 3)
     assert room[:3].tolist() == [[0, 3], [3, 7], [7, 8]]
-    assert kernels.cut_rows(parent, 9, 0, offsets, 1, ALL, 0, 4, room) == (4, 2)
+    assert kernels.cut_rows(parent, 9, 0, offsets, 1, 0, 4, room) == (4, 2)
     assert room[:2].tolist() == [[1, 3], [4, 8]]
-    assert kernels.cut_rows(parent, 9, 0, offsets, 0, ALL, 0, 4, np.empty((2, 2), np.int64)) == (2, 1)
+    assert kernels.cut_rows(parent, 9, 0, offsets, 0, 0, 4, np.empty((2, 2), np.int64)) == (2, 1)
     few = np.empty((2, 2), np.int64)
-    assert kernels.cut_rows(parent[2:], 9, 0, offsets[2:], 0, ALL, 0, 1, few) == (2, 2)
+    assert kernels.cut_rows(parent[2:], 9, 0, offsets[2:], 0, 0, 1, few) == (2, 2)
     assert few.tolist() == [[3, 4], [4, 8]]
-    assert kernels.cut_rows(parent, 9, 0, offsets, 0, ALL, 100, 100, room) == (4, 1)
+    assert kernels.cut_rows(parent, 9, 0, offsets, 0, 100, 100, room) == (4, 1)
     assert room[0].tolist() == [0, 8]
 
 
+COUNTS = [66, 80, 250, *range(273, 278)]
+"""Of rows of 70, 3, 200 and 5 entries: of the first counts one, of the second none, of the third two far apart, of the last all."""
+
+
+def bits(entries, size):
+    """Return the words whose bits of some entries are set."""
+    counts = np.zeros(size, bool)
+    counts[entries] = True
+    return np.packbits(counts, bitorder="little").view(np.uint64)
+
+
 def test_ranges_begin_and_end_with_entries_that_count():
-    """Rows of 70, 3, 200 and 5 entries: of the first counts one, of the second none, of the third two far apart, of the last all."""
-    parent, offsets = np.arange(4, dtype=np.uint32), np.array([0, 70, 73, 273, 278])
-    counts = np.zeros(320, bool)
-    counts[[66, 80, 250, *range(273, 278)]] = True
-    live = np.packbits(counts, bitorder="little").view(np.uint64)
-    room = np.empty((8, 2), np.int64)
-    assert kernels.cut_rows(parent, 9, 0, offsets, 0, live, 0, 500, room) == (4, 3)
-    assert room[:3].tolist() == [[66, 67], [80, 251], [273, 278]]
-    assert kernels.cut_rows(parent, 9, 0, offsets, 67, live, 0, 500, room) == (4, 1)
-    assert room[0].tolist() == [250, 251]
-    rows = RowLookup(offsets[:0], np.array([0, 1]), np.array([0, 200]), np.array([200, 78]))
-    assert kernels.count_entries(parent[:2], 9, rows, 0, live, 0) == (81 - 66) + (278 - 250)
-    assert kernels.count_entries(parent[:2], 9, rows, 77, live, 0) == 1 + 1
+    """Only of vertices outside of the largest component; long ones in parts; as many as there is room for."""
+    parent, offsets, live = np.arange(4, dtype=np.uint32), np.array([0, 70, 73, 273, 278]), bits(COUNTS, 320)
+    room = np.empty((3, 8), np.int64)
+    assert kernels.list_outside(parent, 9, 0, offsets, live, 500, room) == (4, 3)
+    assert room[:, :3].T.tolist() == [[0, 66, 67], [2, 80, 251], [3, 273, 278]]
+    assert kernels.list_outside(parent, 3, 0, offsets, live, 100, room) == (4, 3)
+    assert room[:, :3].T.tolist() == [[0, 66, 67], [2, 80, 180], [2, 180, 251]]
+    assert kernels.list_outside(parent, 3, 0, offsets, ALL, 500, room) == (4, 3)
+    assert room[:, :3].T.tolist() == [[0, 0, 70], [1, 70, 73], [2, 73, 273]]
+    few = np.empty((3, 2), np.int64)
+    assert kernels.list_outside(parent, 9, 0, offsets, live, 100, few) == (2, 1)
+    assert kernels.list_outside(parent[2:], 9, 2, offsets[2:], live, 1, few) == (1, 2)
+    assert few.T.tolist() == [[2, 80, 81], [2, 81, 251]]
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.int64])
+def test_ranges_are_linked_along_the_entries_that_count(dtype):
+    """Of two of three ranges, the last of which alone has none."""
+    parent, live = np.arange(400, dtype=dtype), bits(COUNTS, 320)
+    ranges, offset = np.array([[9, 0, 2, 1], [0, 66, 80, 70], [1, 67, 251, 73]]), np.array([0, 1, 172])
+    entries = np.concatenate([[300], np.arange(80, 251), [1, 2, 3]]).astype(dtype)
+    kernels.link_ranges(parent, ranges, 1, offset, live, entries, (1, 3))
+    assert np.flatnonzero(parent != np.arange(400)).tolist() == [80, 250]
+    kernels.link_ranges(parent, ranges, 1, offset, live, entries, (0, 1))
+    assert np.flatnonzero(parent != np.arange(400)).tolist() == [80, 250, 300]
+
+
+def test_entries_that_count_are_looked_at_row_by_row():
+    """Two vertices of 200 entries and two of 39."""
+    rows = RowLookup(NONE, np.array([0, 2]), np.array([0, 400]), np.array([200, 39]))
+    found, live = np.empty((3, 4), np.int64), bits([5, 70, 199, 438, 439, 477], 512)
+    kernels.count_live(rows, live, 0, np.arange(4), found)
+    assert found.T.tolist() == [[200, 3, 5], [200, 0, 200], [39, 1, 38], [39, 2, 0]]
+    kernels.count_live(rows, live, 6, np.arange(4), found)
+    assert found.T.tolist() == [[200, 2, 70], [200, 0, 200], [39, 1, 38], [39, 1, 38]]
+    starts = np.empty(4, np.int64)
+    kernels.row_starts(rows, 1, starts)
+    assert starts.tolist() == [200, 400, 439, 478]
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.int64])
 def test_what_is_left_outside_of_the_largest_component(dtype):
     """Rows of 5, 5, 2, 1 and 1 entries, of which the first and the fourth are not in it."""
     parent, rows = np.array([0, 9, 9, 3, 9], dtype), RowLookup(NONE, np.array([0, 2, 3]), np.array([0, 10, 12]), np.array([5, 2, 1]))
-    assert [kernels.count_entries(parent, 9, rows, skip, ALL, 0) for skip in (0, 1, 4, 5)] == [6, 4, 1, 0]
-    assert [kernels.count_entries(parent, 9, rows, skip, ALL, 7) for skip in (0, 1)] == [13, 4]  # 7 entries join the two rows
-    assert kernels.count_entries(parent[:0], 9, NO_ROWS, 0, ALL, 0) == 0
+    assert [kernels.count_entries(parent, 9, rows, skip, 0) for skip in (0, 1, 4, 5)] == [6, 4, 1, 0]
+    assert [kernels.count_entries(parent, 9, rows, skip, 7) for skip in (0, 1)] == [13, 4]  # 7 entries join the two rows
+    assert kernels.count_entries(parent[:0], 9, NO_ROWS, 0, 0) == 0
     assert [kernels.are_all_in(parent, 9, *rows) for rows in ((1, 3), (0, 2), (2, 4), (4, 4))] == [True, False, False, True]
 
 

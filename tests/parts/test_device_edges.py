@@ -28,7 +28,7 @@ def use(monkeypatch):
     """Let searches find a device; returns a function that is given it."""
 
     def use(one):
-        monkeypatch.setattr(partitioned_bfs, "device_choice", lambda kind: DeviceChoice(one if kind != "cpu" else None, "a test"))
+        monkeypatch.setattr(partitioned_bfs, "device_choice", lambda kind, **_: DeviceChoice(one if kind != "cpu" else None, "a test"))
         return one
 
     return use

@@ -14,6 +14,7 @@ from oocgraph.products import device_product
 from oocgraph.products.device_matrix import DeviceMatrix
 from oocgraph.products.device_product import DeviceShare, device_dtype
 from oocgraph.sparse.balanced import balanced_partition
+from oocgraph.sparse.edge_stream import stored_matrix
 from tests.algorithms.test_spmv import vector_for
 from tests.cuda_on_cpu.device import CpuDevice
 from tests.cuda_on_cpu.memory import DeviceArray
@@ -127,6 +128,38 @@ class TestMemory:
             assert device.peak_pinned_bytes <= product.host_bytes == budget.reservations["pinned vectors and pieces"]
         assert device.allocated_bytes == device.pinned_bytes == 0
 
+    @pytest.mark.usefixtures("steady_memory")
+    @pytest.mark.parametrize(("codec", "weight", "most_bytes"), [("none", "float64", 0), ("none", "float32", 4), ("zstd", "float64", 36)])
+    def test_reading_takes_no_more_than_was_promised(self, tmp_path, codec, weight, most_bytes):
+        """Values of the dtype that is computed with are read where they are copied from; others are converted, or decoded."""
+        src, dst = random_edges(6)
+        source = ArraySource(src, dst, {"w": np.ones(src.size, weight)}, weight="w")
+        store = rewrite(build_csr(source, tmp_path / "g", directed=True, duplicates="sum").url, tmp_path / "h", codec=codec)
+        (part,), buffers = balanced_partition(stored_matrix(store, transpose=False, column="weight"), 1), []
+
+        def read(piece, given):
+            buffers.append(set(given))
+            return piece.load(given)
+
+        device, dtype, ring = CpuDevice(), np.dtype(np.float64), semiring_of("plus_times")
+        share = DeviceShare(device, part, dtype, ring, device_limit=1 << 20, read=read)
+        share.open()
+        pinned, length = device.pinned_bytes, max(piece.num_entries for piece in share.pieces)
+        share.kernels.set_values(share.x, 1.0)
+        share.submit(lambda: share.product(ring)).result()
+        assert all(("values" in given) == (weight == "float64") for given in buffers)
+        assert pinned + share.num_slots * length * most_bytes <= share.host_bytes
+        assert (pinned == share.host_bytes) == (most_bytes == 0)
+        share.close()
+
+    @pytest.mark.usefixtures("steady_memory")
+    def test_the_interpreters_share_of_a_graph_is_charged(self, devices, given, tmp_path):
+        """As on the processor."""
+        given(devices)
+        reference_build([0, 1], [1, 2], tmp_path / "g")
+        with pytest.raises(BudgetError, match=r"threads and compiled code"):
+            spmv(str(tmp_path / "g"), np.ones(3), resources=Resources(device="cuda"), memory_budget=host_bytes() + (10 << 20))
+
     def test_pieces_shrink_to_what_the_device_has(self, monkeypatch):
         monkeypatch.setattr(device_product, "PIECE_ENTRIES", 1 << 20)
         (part,) = balanced_partition(of_rows([40] * 100), 1)
@@ -195,7 +228,7 @@ class TestFailures:
         matrix, x = of_rows([3]), np.ones(50)
         with pytest.raises(OocGraphError, match="device is 'gpu'; it must be one of auto, cpu, cuda"):
             spmv(matrix, x, resources=Resources(device="gpu"))
-        with pytest.raises(OocGraphError, match="device_memory_budget is given, but the product would be made on the processor"):
+        with pytest.raises(OocGraphError, match="device_memory_budget is given, but the product would run on the processor"):
             spmv(matrix, x, resources=Resources(device="cpu", device_memory_budget="1G"))
 
 

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from oocgraph import ArgumentError, BudgetError, Resources, bfs, build_csr, generate_kronecker, open_graph, open_runtime, pagerank, spmv
+import oocgraph
+from oocgraph import (
+    ArgumentError,
+    BudgetError,
+    DeviceError,
+    Resources,
+    bfs,
+    build_csr,
+    generate_kronecker,
+    open_graph,
+    open_runtime,
+    pagerank,
+    spmv,
+)
 from oocgraph.algorithms import devices as devices_module
 from oocgraph.algorithms import spmv_on_device
+from oocgraph.algorithms.operands import matrix_operand
+from oocgraph.algorithms.spmv_on_device import device_rooms, multiply_on
 from oocgraph.arrays import DeviceChoice
 from oocgraph.engine import in_process
-from oocgraph.engine.opened import OpenedGraph
+from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.kernels.semirings import SEMIRINGS, semiring_of
 from oocgraph.products import device_product
 from oocgraph.products.device_matrix import DeviceMatrix, _part_of
+from oocgraph.products.device_ranking import RankVectors
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.sparse.edge_stream import stored_matrix
 from oocgraph.sparse.placement import cores_near, topology, topology_of_devices
@@ -100,6 +117,18 @@ def test_second_product_of_a_graph_moves_its_vectors_and_allocates_nothing(given
         assert bfs(kron, 0, runtime=runtime).num_reached > 1
         close(spmv(kron, x, runtime=runtime), expected)
     assert device.allocated_bytes == device.pinned_bytes == 0
+
+
+def test_first_device_is_that_of_the_runtime(given, kron, monkeypatch):
+    """Whichever is current for CuPy when a product is made."""
+    (device,) = given(CpuDevice())
+    device.ordinal, asked = 2, []
+    monkeypatch.setattr(devices_module, "devices_choice", lambda _kind, *, ordinal, **_: (asked.append(ordinal), ((device,), "given"))[1])
+    x = np.ones(kron.attributes.num_input_vertices)
+    with open_runtime(kron, resources=Resources(device="cuda")) as runtime:
+        spmv(kron, x, runtime=runtime)
+    spmv(kron, x, resources=Resources(device="cuda"))
+    assert asked == [2, None]
 
 
 @pytest.mark.parametrize(("num_devices", "room"), [(1, None), (2, None), (1, 12_000), (2, 8_000)])
@@ -229,6 +258,48 @@ def test_a_matrix_that_is_open_on_the_processor(kron):
         open_runtime(matrix, client="a client")
 
 
+def test_as_many_vectors_at_once_as_the_host_has_room_for(given):
+    """Where it lacks room for all of them, for fewer; one is the least."""
+    (device,) = given(CpuDevice())
+    matrix, ring, num_vectors = of_rows([40] * 30), semiring_of("plus_times"), 32
+    wide = np.random.default_rng(0).random((50, num_vectors))
+    one = DeviceMatrix([device], matrix, np.dtype(float), ring, device_limits=[1 << 20])
+    operand = matrix_operand(matrix, wide, ring, transpose=False)
+    least = operand.result_bytes + one.host_bytes
+
+    def multiplied(limit_bytes):
+        y = multiply_on([device], operand, Unopened(limit_bytes, baseline_bytes=0), device_memory_budget=None)
+        return device.launched.total(), y
+
+    launches = []
+    for num_more in (num_vectors, 9, 0):
+        before, (after, y) = device.launched.total(), multiplied(least + num_more * one.host_vector_bytes)
+        close(y, matrix @ wide)
+        launches.append(after - before)
+    assert launches[0] < launches[1] < launches[2]
+    with pytest.raises(BudgetError, match="pinned vectors and pieces"):
+        multiplied(least - 1)
+
+
+def test_a_matrix_for_which_a_device_has_no_room_is_brought_there_again(given, monkeypatch):
+    """What the failure leaves is not kept."""
+    (device,) = given(CpuDevice())
+    matrix, wide = of_rows([3, 5, 2]), np.random.default_rng(0).random((50, 4))
+    with open_runtime(matrix, resources=Resources(device="cuda")) as runtime:
+        close(spmv(matrix, wide[:, 0], runtime=runtime), matrix @ wide[:, 0])
+        with monkeypatch.context() as full:
+            full.setattr(device, "empty", refuse_memory)
+            with pytest.raises(DeviceError, match="no room, in the test"):
+                spmv(matrix, wide, runtime=runtime)
+        assert device.allocated_bytes == 0
+        close(spmv(matrix, wide, runtime=runtime), matrix @ wide)
+        close(spmv(matrix, wide[:, 0], runtime=runtime), matrix @ wide[:, 0])
+
+
+def refuse_memory(_shape, _dtype):
+    raise DeviceError("no room, in the test")
+
+
 @pytest.mark.parametrize("personalized", [False, True])
 @pytest.mark.parametrize("weight", [None, False])
 @pytest.mark.parametrize("num_devices", [1, 2, 3])
@@ -266,6 +337,19 @@ def test_an_iteration_brings_two_numbers_back(given, kron, num_devices):
     assert each["on_device"] == (num_devices - 1) * 8 * kron.num_rows
     assert each["launches"] == 4 * num_devices
     assert each["waits"] == num_devices * (1 if num_devices == 1 else 2)
+
+
+def test_room_for_ranks_is_free_until_they_are_there(kron):
+    """Both fit what others leave of a card: the room that is set aside, and what is held beside it."""
+    device, opened = CpuDevice(), Unopened(1 << 30)
+    _others = device.empty(device.total_bytes - (10 << 20), np.uint8)
+    rooms = device_rooms([device], opened, None)
+    with opened.on_devices("ranks", lambda: RankVectors([device], kron.num_rows, rooms)):
+        beside = device_rooms([device], opened, None)[0]
+        assert opened.held_on_device(0) + beside <= rooms[0]
+        with opened.on_devices("a matrix", lambda: SimpleNamespace(device_bytes={0: 1 << 20}, is_allocated=True, close=device.close)):
+            _matrix = device.empty(1 << 20, np.uint8)
+            assert device_rooms([device], opened, None)[0] <= beside - (1 << 20)
 
 
 def test_ranks_of_a_graph_larger_than_the_device(given, kron, monkeypatch):
@@ -383,6 +467,14 @@ class TestRefusals:
         given(CpuDevice())
         with pytest.raises(ArgumentError, match="schedule is 'in-place', which the processor alone has"):
             pagerank(kron, schedule="in-place", resources=Resources(device="cuda"))
+        limited = Resources(device_memory_budget="1G")
+        with pytest.raises(ArgumentError, match="device_memory_budget is given, but schedule is 'in-place'"):
+            pagerank(kron, schedule="in-place", resources=limited)
+        with (
+            oocgraph.config.setting("precision", "single"),
+            pytest.raises(ArgumentError, match=r"device_memory_budget is given, but oocgraph.precision is single"),
+        ):
+            pagerank(kron, resources=limited)
         assert pagerank(kron, schedule="in-place").converged
 
     def test_auto_is_the_processor_where_ranks_do_not_fit(self, given, kron, caplog):
