@@ -354,8 +354,9 @@ class Forest(Closing):
         if not begin.size:
             return mask.live_in(0, 0)
         cuts = np.flatnonzero(begin[1:] - end[:-1] > LEAST_EVALUATED)
-        starts, stops = begin[np.append(0, cuts + 1)], end[np.append(cuts, end.size - 1)]
-        step = max(LEAST_EVALUATED, min(MOST_EVALUATED, int((stops - starts).sum()) // (4 * self.threads)))
+        starts, stops = begin[np.append(0, cuts + 1)] // LEAST_EVALUATED * LEAST_EVALUATED, end[np.append(cuts, end.size - 1)]
+        step = int((stops - starts).sum()) // (4 * self.threads) // LEAST_EVALUATED * LEAST_EVALUATED
+        step = max(LEAST_EVALUATED, min(MOST_EVALUATED, step))
         ranges = zip(starts.tolist(), stops.tolist(), strict=True)
         pieces = ((at, min(stop, at + step)) for start, stop in ranges for at in range(start, stop, step))
         for _ in self._map(lambda piece: mask.live_in(*piece), pieces):
