@@ -13,6 +13,7 @@ import pytest
 
 from oocgraph import memory
 from oocgraph.arrays import device_choice
+from oocgraph.kernels.load import keep_compilers
 from oocgraph.store import publish
 
 sys.dont_write_bytecode = False  # hundreds of processes import the same modules
@@ -105,6 +106,13 @@ def outputs_are_not_forced_to_disk():
     with pytest.MonkeyPatch.context() as patch:
         for name in _FORCED:
             patch.setattr(publish, name, lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compilers_go_on():
+    """Have one process compile what hundreds of tests find missing, a kernel or two each."""
+    with keep_compilers(1):
         yield
 
 

@@ -29,13 +29,14 @@ def warm(context: click.Context, *, check: bool, as_json: bool) -> None:
     from oocgraph.arrays import devices_choice
     from oocgraph.commands.first_use import use_everything
     from oocgraph.kernels import announce, cached
+    from oocgraph.kernels.load import keep_compilers
     from oocgraph.kernels.warm_device import uncompiled
 
     began = time.perf_counter()
     was_warm = cached.is_warm()
     if not (was_warm or check):
         announce.silence()
-        with tempfile.TemporaryDirectory(prefix="oocgraph-warm-") as folder, progress_bars() as progress:
+        with tempfile.TemporaryDirectory(prefix="oocgraph-warm-") as folder, progress_bars() as progress, keep_compilers():
             use_everything(Path(folder), progress)
         cached.mark_as_warm()
     devices, reason = devices_choice("auto")

@@ -15,9 +15,9 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,9 @@ MOST_COMPILERS, COMPILER_BYTES = 4, 400 << 20
 
 FEW_KERNELS = 6
 """Kernels that one process compiles alone: another takes 0.8 s to begin."""
+
+MOST_KERNELS = 200
+"""Kernels after which a process does not wait for more: each leaves 1 MB behind."""
 
 DAMAGED = (pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, AttributeError, ImportError)
 """What reading a file of numba's cache raises that was cut off or changed."""
@@ -174,32 +177,101 @@ def num_compilers(num_kernels: int) -> int:
     return min(-(-num_kernels // FEW_KERNELS), num_cores(), MOST_COMPILERS, max(1, room // (2 * COMPILER_BYTES)))
 
 
-def _feed(waiting: deque[tuple[Any, Any]], report: Callable[[], None] = lambda: None) -> str:
-    """Have a process compile one kernel after the other, as long as there are any; returns the last words of one that has failed."""
-    package = str(Path(__file__).parents[2])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])}
-    with (
-        tempfile.TemporaryFile() as said,
-        subprocess.Popen(
-            [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=environment
-        ) as compiler,
-    ):
-        assert compiler.stdin is not None
-        assert compiler.stdout is not None
-        with suppress(IndexError, BrokenPipeError):
-            while True:
-                kernel, signature = waiting.popleft()
-                pickle.dump((kernel.py_func.__module__, kernel.py_func.__name__, signature), compiler.stdin)
-                compiler.stdin.flush()
-                if not compiler.stdout.readline():
-                    break
-                report()
+class _Compiler:
+    """A process that compiles one kernel after the other."""
+
+    def __init__(self) -> None:
+        self.environment = _environment()
+        self.num_kernels = 0
+        self.is_sound = True
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process lives
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env=self.environment
+        )
+
+    def compile(self, kernel: Any, signature: Any) -> bool:
+        """Have it compile a kernel into the disk cache; returns False if the process has ended before it had done so."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self.num_kernels, self.is_sound = self.num_kernels + 1, False
         with suppress(BrokenPipeError):
-            compiler.stdin.close()
-        if not compiler.wait():
-            return ""
-        said.seek(0)
-        return said.read().decode(errors="replace").strip()[-500:] or f"exit code {compiler.returncode}"
+            pickle.dump((kernel.py_func.__module__, kernel.py_func.__name__, signature), self._process.stdin)
+            self._process.stdin.flush()
+            self.is_sound = bool(self._process.stdout.readline())
+        return self.is_sound
+
+    def close(self) -> str:
+        """End the process; returns its last words if it has failed."""
+        with self._said, self._process:
+            assert self._process.stdin is not None
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+            if not self._process.wait():
+                return ""
+            self._said.seek(0)
+            return self._said.read().decode(errors="replace").strip()[-500:] or f"exit code {self._process.returncode}"
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment variables of a process that compiles; pytest changes one from test to test."""
+    own = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    return own | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [own.get("PYTHONPATH")])])}
+
+
+class _Waiting:
+    """Processes that wait for more to compile."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._compilers: list[_Compiler] = []
+
+    def take(self) -> _Compiler:
+        """Return one that would begin in the same way now, or another."""
+        while self._compilers:
+            compiler = self._compilers.pop()
+            if compiler.environment == _environment():
+                return compiler
+            compiler.close()
+        return _Compiler()
+
+    def put(self, compiler: _Compiler) -> str:
+        """Have a process wait, or end it; returns its last words if it has failed."""
+        if not compiler.is_sound or compiler.num_kernels >= MOST_KERNELS or len(self._compilers) >= self.most:
+            return compiler.close()
+        self._compilers.append(compiler)
+        return ""
+
+    def close(self) -> None:
+        """End them."""
+        while self._compilers:
+            self._compilers.pop().close()
+
+
+_waiting = _Waiting()
+
+
+@contextmanager
+def keep_compilers(most: int = MOST_COMPILERS) -> Iterator[None]:
+    """Have processes that compile, so many of them, wait for more until the end of this context: each takes 0.8 s to begin."""
+    before, _waiting.most = _waiting.most, most
+    try:
+        yield
+    finally:
+        _waiting.most = before
+        if not before:
+            _waiting.close()
+
+
+def _feed(kernels: deque[tuple[Any, Any]], report: Callable[[], None] = lambda: None) -> str:
+    """Have a process compile one kernel after the other, as long as there are any; returns the last words of one that has failed."""
+    compiler = _waiting.take()
+    try:
+        with suppress(IndexError):
+            while compiler.compile(*kernels.popleft()):
+                report()
+    finally:
+        failure = _waiting.put(compiler)
+    return failure
 
 
 def _compile() -> None:

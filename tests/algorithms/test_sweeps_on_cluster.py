@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 
 import oocgraph
 from oocgraph import Resources
 from oocgraph.errors import ArgumentError, BudgetError
+from tests.cluster.clusters import Cluster
 from tests.graphs import hubs
 from tests.stores import string_store
 
@@ -16,9 +16,9 @@ HERE = Resources(client=False)
 
 
 @pytest.fixture(scope="module")
-def client():
-    with LocalCluster(n_workers=3, threads_per_worker=1, memory_limit="1GiB", dashboard_address=None) as cluster, Client(cluster) as client:
-        yield client
+def client(tmp_path_factory):
+    with Cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster.client
 
 
 @pytest.fixture(scope="module", params=["directed", "weighted", "strings"])

@@ -8,6 +8,7 @@ from distributed import Client, LocalCluster
 import oocgraph
 from oocgraph.cluster.worker import inventory
 from tests.cluster import kill_fifty
+from tests.cluster.clusters import Cluster
 
 QUIET = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": ":0"}}
 
@@ -20,10 +21,10 @@ def kron(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def process_cluster():
-    """Two workers of one thread, each a process."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as cluster:
-        yield cluster
+def process_cluster(tmp_path_factory):
+    """Address of two workers of one thread, each a process."""
+    with Cluster(tmp_path_factory.mktemp("cluster"), workers=2) as cluster:
+        yield cluster.address
 
 
 @pytest.fixture(scope="session")

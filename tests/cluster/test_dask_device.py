@@ -54,12 +54,18 @@ def told():
 
 
 @pytest.fixture
-def devices_client():
+def two_workers(tmp_path):
+    """Client of two worker processes that no other test has used."""
+    with Cluster(tmp_path, workers=2) as cluster:
+        yield cluster.client
+
+
+@pytest.fixture
+def devices_client(two_workers):
     """Client of two worker processes, each with a device."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as cluster, Client(cluster, set_as_default=False) as client:
-        with_shim(client, total_bytes=256 << 20)
-        yield client
-        assert [said for said in client.run(inventory).values() if any(said.values())] == []
+    with_shim(two_workers, total_bytes=256 << 20)
+    yield two_workers
+    assert [said for said in two_workers.run(inventory).values() if any(said.values())] == []
 
 
 def test_workers_search_on_their_devices(devices_client, small):
@@ -127,21 +133,20 @@ def without_driver():
     drivers.DRIVER_LIBRARY = "libcuda-that-is-not-there.so.1"
 
 
-def test_workers_without_a_gpu(small):
+def test_workers_without_a_gpu(two_workers, small):
     """`cuda` is refused in the name of one, `auto` takes what each worker has, a device budget that nobody heeds is refused."""
-    store, expected = small
-    with LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as cluster, Client(cluster, set_as_default=False) as client:
-        client.run(without_driver)
-        with pytest.raises(DeviceError, match=r"worker tcp://.*: no NVIDIA driver is found"):
-            oocgraph.bfs(store, 5, client=client, resources=Resources(device="cuda"))
-        with pytest.raises(OocGraphError, match=r"device_memory_budget was given.* on a GPU; worker tcp://.*no NVIDIA driver"):
-            oocgraph.bfs(store, 5, client=client, resources=Resources(device_memory_budget="1G"))
-        with pytest.raises(OocGraphError, match="device is 'tpu'"):
-            oocgraph.bfs(store, 5, client=client, resources=Resources(device="tpu"))
-        client.run(device_parts.use_shim, workers=list(workers_of(client))[:1])
-        result = oocgraph.bfs(store, 5, client=client, direction="pull")
-        assert result.device == "CPU (shim), cpu"
-        assert (result.level.compute() == expected).all()
+    client, (store, expected) = two_workers, small
+    client.run(without_driver)
+    with pytest.raises(DeviceError, match=r"worker tcp://.*: no NVIDIA driver is found"):
+        oocgraph.bfs(store, 5, client=client, resources=Resources(device="cuda"))
+    with pytest.raises(OocGraphError, match=r"device_memory_budget was given.* on a GPU; worker tcp://.*no NVIDIA driver"):
+        oocgraph.bfs(store, 5, client=client, resources=Resources(device_memory_budget="1G"))
+    with pytest.raises(OocGraphError, match="device is 'tpu'"):
+        oocgraph.bfs(store, 5, client=client, resources=Resources(device="tpu"))
+    client.run(device_parts.use_shim, workers=list(workers_of(client))[:1])
+    result = oocgraph.bfs(store, 5, client=client, direction="pull")
+    assert result.device == "CPU (shim), cpu"
+    assert (result.level.compute() == expected).all()
 
 
 def test_workers_of_one_machine_share_its_device(small):
@@ -241,21 +246,20 @@ def test_products_and_ranks_with_too_small_a_device(devices_client, weighted):
     np.testing.assert_allclose(oocgraph.spmv(store, x, client=devices_client), expected, rtol=1e-12)
 
 
-def test_other_computations_of_workers_without_a_gpu(weighted):
+def test_other_computations_of_workers_without_a_gpu(two_workers, weighted):
     """`cuda` is refused in the name of a worker, a device budget that nobody heeds is refused, `auto` computes on the processors."""
     store, x = weighted
-    with LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as cluster, Client(cluster, set_as_default=False) as client:
-        client.run(without_driver)
-        calls = (
-            oocgraph.pagerank,
-            lambda graph, **options: oocgraph.spmv(graph, x, **options),
-            lambda graph, **options: oocgraph.bfs(graph, 5, partition="1d", **options),
-        )
-        for call in calls:
-            with pytest.raises(DeviceError, match=r"worker tcp://.*: no NVIDIA driver is found"):
-                call(store, client=client, resources=Resources(device="cuda"))
-            with pytest.raises(ArgumentError, match=r"device_memory_budget is given.* on a GPU; worker tcp://.*no NVIDIA driver"):
-                call(store, client=client, resources=Resources(device_memory_budget="1G"))
+    two_workers.run(without_driver)
+    calls = (
+        oocgraph.pagerank,
+        lambda graph, **options: oocgraph.spmv(graph, x, **options),
+        lambda graph, **options: oocgraph.bfs(graph, 5, partition="1d", **options),
+    )
+    for call in calls:
+        with pytest.raises(DeviceError, match=r"worker tcp://.*: no NVIDIA driver is found"):
+            call(store, client=two_workers, resources=Resources(device="cuda"))
+        with pytest.raises(ArgumentError, match=r"device_memory_budget is given.* on a GPU; worker tcp://.*no NVIDIA driver"):
+            call(store, client=two_workers, resources=Resources(device_memory_budget="1G"))
 
 
 @pytest.mark.parametrize("partition", ["1d", "2d", "cvc"])

@@ -9,7 +9,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import oocgraph
 from oocgraph import Resources
@@ -25,8 +25,7 @@ from oocgraph.parts.partitioned import PartitionedRuntime
 from oocgraph.store.search_store import SearchStore
 from oocgraph.verify import verify_search
 from tests import every_knob
-
-QUIET = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": ":0"}}
+from tests.cluster.clusters import Cluster
 
 
 def in_process(store, partitions, sources, depth_limit=None):
@@ -77,9 +76,9 @@ def test_four_parts_on_four_worker_processes(kron, tmp_path):
     """Each part has a process of its own, and every message goes from one to another: through connections, or shared memory."""
     store, _ = kron
     partitions = partitions_of(store, tmp_path, "2d", 4)
-    with LocalCluster(n_workers=4, threads_per_worker=1, **QUIET) as cluster, Client(cluster, set_as_default=False) as client:
+    with Cluster(tmp_path, workers=4) as cluster:
         for exchange in ("messages", "windows"):
-            with dask.config.set({"oocgraph.exchange": exchange}), PartitionedClusterRuntime(partitions, store, client) as runtime:
+            with dask.config.set({"oocgraph.exchange": exchange}), PartitionedClusterRuntime(partitions, store, cluster.client) as runtime:
                 found = runtime.search_here(np.array([0]))
                 assert sorted(set(runtime.placement.addresses)) == sorted(runtime.placement.addresses)
             assert {part.worker for part in found.iterations[0].parts} == set(runtime.placement.addresses)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -10,9 +9,9 @@ from contextlib import contextmanager
 
 import pandas as pd
 import pytest
-from distributed import LocalCluster
 
 from oocgraph import Resources
+from tests.cluster.clusters import Cluster
 from tests.commands.announced import ANNOUNCED
 from tests.commands.conftest import Outcome, remains
 from tests.processes import PATIENCE_SECONDS
@@ -70,11 +69,10 @@ def test_other_commands_on_a_running_scheduler(run, graph, scheduler_file, tmp_p
 @pytest.fixture(scope="module")
 def scheduler_file(tmp_path_factory):
     """Scheduler file of two workers that somebody else runs, and goes on running."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, scheduler_kwargs={"dashboard_address": ":0"}) as cluster:
-        file = tmp_path_factory.mktemp("scheduler") / "scheduler.json"
-        file.write_text(json.dumps(cluster.scheduler.identity()))
-        yield file
-        assert len(cluster.scheduler.workers) == 2
+    folder = tmp_path_factory.mktemp("scheduler")
+    with Cluster(folder, workers=2) as cluster:
+        yield folder / "scheduler.json"
+        assert len(cluster.workers()) == 2
 
 
 def test_running_scheduler_by_file(run, graph, scheduler_file, tmp_path, expected):

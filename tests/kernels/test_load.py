@@ -100,3 +100,40 @@ def test_a_damaged_kernel_is_compiled_again(tmp_path, suffix, length):
     assert damaged == f"a compiled kernel in {tmp_path}"[:40]
     assert last == "loaded"
     assert run() == ["loaded"]
+
+
+KEPT = """
+import logging, os, subprocess
+import numpy as np
+from oocgraph.kernels import load
+from oocgraph.kernels.crc32c import _pages, _readonly
+from oocgraph.kernels.deques import team_calls
+from oocgraph.kernels.sound import read_sound
+from oocgraph.kernels.warm import search_calls
+sound = read_sound, (1, 1, np.empty(0, np.uint8), np.empty(0, np.uint32), np.uint64(1), 4)
+pages = _pages, (_readonly(np.empty(0, np.uint8)), 1, np.empty(0, np.uint32))
+logging.basicConfig()
+started, start = [], subprocess.Popen
+subprocess.Popen = lambda *a, **o: started.append(start(*a, **o)) or started[-1]
+with load.keep_compilers():
+    load.load_kernel(*sound)
+    load.load_kernel(*pages)
+    print(len(started), started[0].poll())
+    os.environ["OOCGRAPH_THREADS"] = "1"
+    load.load_kernels(team_calls()[:1])
+    print(len(started), started[0].poll(), started[1].poll())
+    started[1].kill()
+    load.load_kernels(team_calls()[2:3])
+    print(len(started))
+print([one.poll() for one in started])
+load.load_kernels(search_calls("uint32", parts=True)[-1:])
+print(len(started), started[2].poll())
+"""
+
+
+def test_a_process_that_compiles_is_kept_as_long_as_it_is_sound(tmp_path):
+    """Until the environment changes, it is killed, or the context ends; one that was killed has this process compile the kernel."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", KEPT], check=True, capture_output=True, text=True, env=environment)
+    assert done.stdout.splitlines() == ["1 None", "2 0 None", "2", "[0, -9]", "3 0"]
+    assert "compiling in this process instead of one of its own (which failed: exit code -9)" in done.stderr
