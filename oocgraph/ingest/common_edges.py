@@ -96,7 +96,7 @@ class CommonEdges:
         return files
 
     def _entries_before(self, keys: Array) -> Array:
-        """Return how many entries the first store has in rows before those of some keys: what a bin is to read decides how long it takes."""
+        """Return how many entries the first store has in rows before those of some keys: a bin takes as long as reading them."""
         rows, last = (keys >> np.uint64(32)).astype(np.int64), self._first.num_rows - 1
         begin, end = row_ends(self._first, GROUP, np.clip(rows, 0, last)) if last >= 0 else (rows, rows)
         return np.where(rows > last, end, begin)
