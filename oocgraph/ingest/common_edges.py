@@ -14,7 +14,7 @@ import numpy as np
 
 from oocgraph.errors import DuplicateEdgeError
 from oocgraph.external_sort.bins import BinFiles
-from oocgraph.external_sort.key_bins import uniform_bins
+from oocgraph.external_sort.key_bins import balanced_bins
 from oocgraph.external_sort.oversize import Piece, pieces
 from oocgraph.ingest.build_job import BIN_RECORDS, MAX_BINS, Job
 from oocgraph.ingest.stored_rows import StoredRows
@@ -83,7 +83,7 @@ class CommonEdges:
         """Deal edges whose ends are both in `first` to bins of its rows."""
         job, most = self._job, self._job.sizes.block_rows
         num_bins = max(PARTS * job.workers.num_threads, job.sizes.num_bins(self._second.attributes.num_stored_edges))
-        bins = uniform_bins(0, max(1, self._first.num_rows) << 32, min(MAX_BINS, num_bins))
+        bins = balanced_bins(0, max(1, self._first.num_rows) << 32, min(MAX_BINS, num_bins), self._entries_before)
         files = BinFiles(job.folder("common"), bins, self._dtypes)
         for block, (cols, *columns) in edge_blocks(self._second, GROUP, ["indices", *self._names], most):
             row, col = self._number[block.rows()], self._number[cols]
@@ -94,6 +94,12 @@ class CommonEdges:
             files.append((keys, *self._coded(1, [values[kept] for values in columns])), job.scratch)
         files.close()
         return files
+
+    def _entries_before(self, keys: Array) -> Array:
+        """Return how many entries the first store has in rows before those of some keys: a bin takes as long as reading them."""
+        rows, last = (keys >> np.uint64(32)).astype(np.int64), self._first.num_rows - 1
+        begin, end = row_ends(self._first, GROUP, np.clip(rows, 0, last)) if last >= 0 else (rows, rows)
+        return np.where(rows > last, end, begin)
 
     def _coded(self, store: int, columns: list[Any]) -> list[Array]:
         """Return columns with the codes that the merged store has."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from oocgraph.config import settings
 from oocgraph.errors import BudgetError
-from oocgraph.ingest.build_job import MAX_BLOCK_ROWS, BuildOptions
+from oocgraph.ingest.build_job import MAX_BLOCK_ROWS, MIN_BLOCK_ROWS, ROW_BYTES, BuildOptions
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.payload import choose_payload
 from oocgraph.memory import Budget
@@ -20,6 +20,9 @@ from oocgraph.store.in_memory import MemoryGraph, build_bytes, build_in_memory
 from oocgraph.types import Progress
 
 REMEDY = "give build_csr a path: a store on disk needs no memory for its edges"
+
+BLOCK_SHARE = 1 / 16
+"""Share of the free budget that a block takes while it is read."""
 
 READ_COPIES = 2
 """Copies of ids and columns as they are read: of blocks, and of all together."""
@@ -67,8 +70,9 @@ def _read(edges: EdgeSource, budget: Budget, progress: Progress) -> list[EdgeBlo
         charged += more
         _reserve(budget, source_bytes(more, column_bytes, text_bytes))
 
+    block_rows = min(MAX_BLOCK_ROWS, max(MIN_BLOCK_ROWS, int(budget.available_bytes * BLOCK_SHARE) // ROW_BYTES))
     charge(edges.num_rows or 0, 0)
-    for stream in read_streams(edges, MAX_BLOCK_ROWS):
+    for stream in read_streams(edges, block_rows):
         for block in stream():
             num_rows += len(block.source)
             texts = [one for one in (block.source, block.target, *block.columns.values()) if not isinstance(one, np.ndarray)]

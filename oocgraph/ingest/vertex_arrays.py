@@ -13,7 +13,7 @@ import numpy as np
 
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import KeyBins, uniform_bins
-from oocgraph.ingest.build_job import MAX_BINS, Job
+from oocgraph.ingest.build_job import BIN_RECORDS, MAX_BINS, Job
 from oocgraph.ingest.ids import Ids
 from oocgraph.ingest.ranks import RankBlock
 from oocgraph.store import layout
@@ -99,8 +99,8 @@ class TextIds:
 
 
 def rank_bins(num_vertices: int, capacity: int) -> KeyBins:
-    """Ranges of ranks that fit in memory."""
-    return uniform_bins(0, max(1, num_vertices), min(MAX_BINS, max(1, -(-num_vertices // max(1, capacity)))))
+    """Ranges of ranks that fit in memory, and in the cache, where ids are put in order."""
+    return uniform_bins(0, max(1, num_vertices), min(MAX_BINS, max(1, -(-num_vertices // max(1, min(capacity, BIN_RECORDS))))))
 
 
 def write_vertices(blocks: Iterator[RankBlock], ids: Ids, kind: IntegerIds | TextIds, job: Job, *, num_vertices: int) -> int:

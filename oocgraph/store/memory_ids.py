@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.allocator import passing_array
 from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.strings import string_calls
 from oocgraph.store.layout import string_arrays
@@ -109,9 +110,9 @@ def _number_strings(source: Any, target: Any, vertices: Any, threads: int) -> Nu
     with team_of(threads) as team:
         first, same = with_a_seed(lambda seed, _: strings.distinct(strings.hashes(seed, team), team), "strings in memory")
         table = strings.ascending(first, team)
-    place_of = np.empty(len(strings), np.int64)
+    place_of, position = (passing_array(len(strings), np.int64) for _ in range(2))
     place_of[table] = np.arange(table.size)
-    position = place_of[same]
+    np.take(place_of, same, out=position, mode="clip")
 
     def take(at: Array) -> Any:
         with team_of(threads) as team:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from oocgraph.allocator import passing_array
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.strings import are_same, copy_strings, distinct_hashes, group_hashes, hash_strings, sort_strings
 from oocgraph.types import Array
@@ -94,8 +95,8 @@ class Placed:
     def of(cls, arrays: Sequence[Any]) -> Placed:
         """Strings of pyarrow large string or binary arrays, together."""
         parts = [string_buffers(array) for array in arrays]
-        place = np.empty(sum(offsets.size - 1 for _, offsets in parts), np.int64)
-        length, start = np.empty_like(place), 0
+        place, length = (passing_array(sum(offsets.size - 1 for _, offsets in parts), np.int64) for _ in range(2))
+        start = 0
         for raw, offsets in parts:
             stop = start + offsets.size - 1
             np.add(offsets[:-1], raw.ctypes.data, out=place[start:stop])
@@ -108,7 +109,7 @@ class Placed:
 
     def hashes(self, seed: int, team: Team | None = None) -> Array:
         """64-bit hash of each string: (n,) uint64; all threads of a team share the work, if one is given, as in other methods."""
-        out = np.empty(len(self), np.uint64)
+        out = passing_array(len(self), np.uint64)
 
         def hash_range(start: int, stop: int) -> None:
             hash_strings(self.place[start:stop], self.length[start:stop], np.uint64(seed), out[start:stop])
@@ -132,9 +133,9 @@ class Placed:
             Two have the same hash.
         """
         bits = min(MOST_GROUP_BITS, max(1, (len(self) // GROUP_STRINGS).bit_length()))
-        starts, grouped, order = np.empty((1 << bits) + 1, np.int64), np.empty_like(hashes), np.empty(len(self), np.int32)
+        starts, grouped = np.empty((1 << bits) + 1, np.int64), passing_array(len(self), np.uint64)
+        order, same = (passing_array(len(self), np.int32) for _ in range(2))
         group_hashes(hashes, np.uint64(64 - bits), starts, grouped, order)
-        same = np.empty(len(self), np.int32)
         _in_ranges(lambda start, stop: distinct_hashes(grouped, order, starts, start, stop, same), 1 << bits, GROUP_SECONDS, team)
 
         def compare(start: int, stop: int) -> None:  # in the strings' own order: equal ones are often near each other
@@ -163,7 +164,7 @@ class Placed:
     def copied(self, order: Array, team: Team | None = None) -> Any:
         """Return some of the strings as a large_binary array."""
         offsets = np.append(0, np.cumsum(self.length[order]))
-        data = np.empty(int(offsets[-1]), np.uint8)
+        data = passing_array(int(offsets[-1]), np.uint8)
 
         def copy_range(start: int, stop: int) -> None:
             copy_strings(self.place, self.length, order[start:stop], data[offsets[start] : offsets[stop]])

@@ -224,3 +224,11 @@ def test_a_long_file_is_read_in_bounded_memory(tmp_path):
     grown, num_edges = peak_anonymous_bytes(path)
     assert num_edges == 2_000_000
     assert grown < 40 << 20
+
+
+def test_blocks_are_as_large_as_the_rows_asked_for():
+    """Threads that parse a block finish together if it is large; what a build with little memory asks for stays small."""
+    assert lines.block_bytes_for(1 << 10, 8) == lines.MIN_BLOCK_BYTES
+    assert lines.block_bytes_for(1 << 18, 100) == lines.BLOCK_BYTES
+    assert lines.block_bytes_for(1 << 20, 100) == lines.BLOCK_ROW_BYTES << 20
+    assert lines.block_bytes_for(1 << 20, 8) == 8 << 20

@@ -1,8 +1,9 @@
 """Text files as blocks of whole lines, and the parsing of one block with Arrow's CSV reader.
 
 A block is parsed on its own, so memory is that of one block and the number of its first line is known: when a value is bad,
-only its block is searched for the line. Comments (whole lines that begin with ``#`` or ``%``) and runs of spaces, which Arrow's
-reader does not know, are removed by bytes operations that cost nothing where there are none. Quoted line breaks are refused.
+only its block is searched for the line. All blocks of a file are read into one buffer, because fresh memory for each costs as much as
+parsing. Comments (whole lines that begin with ``#`` or ``%``) and runs of spaces, which Arrow's reader does not know, are removed by bytes
+operations that cost nothing where there are none. Quoted line breaks are refused.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from oocgraph.ingest.sources.columns import Layout
 from oocgraph.ingest.sources.ids import MAX_ID, Place
 from oocgraph.ingest.sources.source import open_file
 
-BLOCK_BYTES = 4 << 20
+BLOCK_BYTES, BLOCK_ROW_BYTES = 4 << 20, 16
+"""Bytes of a block at the most, or so many for each row that is asked for: in larger blocks Arrow's threads wait less for each other."""
+
 PARSE_BYTES = 1 << 20
 """Arrow parses pieces of this size in parallel; a line must not be longer."""
 
@@ -35,6 +38,7 @@ ROW_BYTES = 8
 """A short row of text; turns a number of rows into a number of bytes to read."""
 
 _COMMENT_LINE = re.compile(rb"^[ \t]*[#%][^\n]*(\n|$)", re.MULTILINE)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TAB_TO_SPACE = bytes.maketrans(b"\t\r", b"  ")
 MISSING = {"", "na", "nan", "null", "n/a", "#n/a"}
 """Fields that stand for no value, in small letters."""
@@ -72,11 +76,37 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class LineBlock:
-    """Whole lines of a file: as they stand there, from line `first_line` (counted from 1)."""
+    """Whole lines of a file, as they stand there; valid until the next block is asked for, which takes its place.
+
+    Attributes
+    ----------
+    path
+        The file.
+    buffer
+        Begins with the lines.
+    length
+        Bytes of the lines.
+    first_line
+        Number of the first line, from 1.
+    """
 
     path: Path
-    raw: bytes
+    buffer: bytearray
+    length: int
     first_line: int
+
+    @property
+    def raw(self) -> bytes:
+        """A copy of the lines."""
+        return bytes(memoryview(self.buffer)[: self.length])
+
+    def has(self, found: bytes) -> bool:
+        """Return whether the lines contain some bytes."""
+        return self.buffer.find(found, 0, self.length) >= 0
+
+    def count(self, found: bytes, stop: int | None = None) -> int:
+        """Return how often the lines, or the bytes before `stop`, contain some bytes."""
+        return self.buffer.count(found, 0, self.length if stop is None else stop)
 
     def data_lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield number and text of each line that is neither blank nor a comment."""
@@ -89,10 +119,13 @@ class LineBlock:
         """Line number of the data line `row` (from 0) of this block."""
         return next(number for position, (number, _) in enumerate(self.data_lines()) if position == row)
 
-    def cleaned(self, dialect_delimiter: str) -> bytes:
-        """Return the data lines as Arrow's reader wants them."""
+    def cleaned(self, dialect_delimiter: str) -> bytes | memoryview:
+        """Return the data lines as Arrow's reader wants them: where they stand, if nothing is to be removed."""
+        is_commented = self.has(b"#") or self.has(b"%")
+        if not is_commented and dialect_delimiter != " " and not self.buffer.startswith((b"\r", b"\n")):
+            return memoryview(self.buffer)[: self.length]
         data = self.raw
-        if b"#" in data or b"%" in data:
+        if is_commented:
             data = _COMMENT_LINE.sub(b"", data)
         if dialect_delimiter == " ":
             data = data.translate(_TAB_TO_SPACE)
@@ -105,24 +138,26 @@ class LineBlock:
 def line_blocks(path: Path, block_bytes: int) -> Iterator[LineBlock]:
     """Cut a file, or what a .gz holds, into blocks of whole lines."""
     with open_text(path) as file:
-        rest, first_line, start = b"", 1, True
+        buffer, rest, first_line, start = bytearray(PARSE_BYTES + block_bytes), 0, 1, True
         while True:
-            read = read_text(file, path, block_bytes)
-            data = rest + read
-            if start:
-                data, start = data.removeprefix(b"\xef\xbb\xbf"), False
-            cut = data.rfind(b"\n") + 1 if read else len(data)
+            read = read_text(file, path, memoryview(buffer)[rest : rest + block_bytes])
+            length = rest + read
+            if start and buffer.startswith(_BYTE_ORDER_MARK):
+                length -= len(_BYTE_ORDER_MARK)
+                buffer[:length] = buffer[len(_BYTE_ORDER_MARK) : len(_BYTE_ORDER_MARK) + length]
+            start, cut = False, buffer.rfind(b"\n", 0, length) + 1 if read else length
+            block = LineBlock(path, buffer, cut or length, first_line)
             if cut:
-                block = LineBlock(path, data[:cut], first_line)
                 _refuse_strange_bytes(block)
                 yield block
-                first_line += block.raw.count(b"\n")
-            elif len(data) > PARSE_BYTES:
-                _refuse_strange_bytes(LineBlock(path, data, first_line))
+                first_line += block.count(b"\n")
+            elif length > PARSE_BYTES:
+                _refuse_strange_bytes(block)
                 raise InputError(f"{path}, line {first_line} is longer than {PARSE_BYTES} bytes: not an edge list? Name another file")
             if not read:
                 return
-            rest = data[cut:]
+            rest = length - cut
+            buffer[:rest] = buffer[cut:length]
 
 
 def open_text(path: Path) -> IO[bytes]:
@@ -133,10 +168,10 @@ def open_text(path: Path) -> IO[bytes]:
     return open_file(path)
 
 
-def read_text(file: IO[bytes], path: Path, num_bytes: int) -> bytes:
-    """Read from what `open_text` opened."""
+def read_text(file: IO[bytes], path: Path, out: memoryview) -> int:
+    """Fill a buffer from what `open_text` opened; return how many bytes there were."""
     try:
-        return file.read(num_bytes)
+        return file.readinto(out)  # type: ignore[attr-defined, no-any-return]
     except EOFError as error:
         raise InputError(f"{path} is truncated: the gzip stream has no end; copy or write it again") from error
     except (gzip.BadGzipFile, zlib.error) as error:
@@ -145,7 +180,7 @@ def read_text(file: IO[bytes], path: Path, num_bytes: int) -> bytes:
 
 def block_bytes_for(block_rows: int, row_bytes: int) -> int:
     """How much to read at once for blocks of about `block_rows` rows."""
-    return min(BLOCK_BYTES, max(MIN_BLOCK_BYTES, block_rows * row_bytes))
+    return min(max(BLOCK_BYTES, block_rows * BLOCK_ROW_BYTES), max(MIN_BLOCK_BYTES, block_rows * row_bytes))
 
 
 def row_batches(path: Path, dialect: Dialect, block_rows: int) -> Iterator[tuple[Any, LineBlock, int]]:
@@ -154,12 +189,12 @@ def row_batches(path: Path, dialect: Dialect, block_rows: int) -> Iterator[tuple
     for block in line_blocks(path, block_bytes_for(block_rows, dialect.row_bytes)):
         data, row = block.cleaned(dialect.delimiter), 0
         while skip and data:
-            data = data.partition(b"\n")[2].lstrip(b"\r\n")
+            data = bytes(data).partition(b"\n")[2].lstrip(b"\r\n")
             skip, row = skip - 1, row + 1
         if not data:
             continue
         table = _parse(data, block, row, dialect)
-        if b'"' in data and table.num_rows != _num_lines(data):
+        if block.has(b'"') and table.num_rows != _num_lines(bytes(data)):
             _refuse_quoted_break(block)
         for batch in table.combine_chunks().to_batches(block_rows):  # Arrow parses pieces; fewer and larger blocks are dealt in less time
             yield batch, block, row
@@ -206,7 +241,7 @@ def split_line(line: str, delimiter: str, where: str) -> list[str]:
         raise InputError(f"{where}: {error}; correct the line") from error
 
 
-def _parse(data: bytes, block: LineBlock, first_row: int, dialect: Dialect) -> Any:
+def _parse(data: bytes | memoryview, block: LineBlock, first_row: int, dialect: Dialect) -> Any:
     names = [str(position) for position in range(len(dialect.names))]
     try:
         return pacsv.read_csv(
@@ -221,7 +256,7 @@ def _parse(data: bytes, block: LineBlock, first_row: int, dialect: Dialect) -> A
         )
     except pa.ArrowInvalid as error:
         _refuse_first_bad_line(block, first_row, dialect, error)
-        last = block.first_line + block.raw.count(b"\n")
+        last = block.first_line + block.count(b"\n")
         raise InputError(f"{block.path}, lines {block.first_line} to {last}: {error}; correct the file") from error
 
 
@@ -281,15 +316,15 @@ def _refuse_bad_field(field: str, value_type: Any, dialect: Dialect, position: i
 
 
 def _refuse_strange_bytes(block: LineBlock) -> None:
-    position = block.raw.find(b"\0")
+    position = block.buffer.find(b"\0", 0, block.length)
     if position >= 0:
-        line = block.first_line + block.raw.count(b"\n", 0, position)
+        line = block.first_line + block.count(b"\n", position)
         raise InputError(
             f"{block.path}, line {line}: a NUL byte, so this is binary or UTF-16, not UTF-8 text; convert it or check its extension"
         )
-    if b"\r" in block.raw and block.raw.count(b"\r") != block.raw.count(b"\r\n"):
+    if block.has(b"\r") and block.count(b"\r") != block.count(b"\r\n"):
         position = next(match.start() for match in re.finditer(rb"\r(?!\n)", block.raw))
-        line = block.first_line + block.raw.count(b"\n", 0, position)
+        line = block.first_line + block.count(b"\n", position)
         raise InputError(f"{block.path}, line {line}: a carriage return without a line feed (old Mac text?); convert the line ends")
 
 

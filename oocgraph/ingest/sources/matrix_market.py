@@ -83,7 +83,8 @@ class _OneBased(ArrowLayout):
 
 def _read_header(path: Path) -> _Header:
     with open_text(path) as file:
-        words = read_text(file, path, HEADER_BYTES).partition(b"\n")[0].decode("ascii", "replace").lower().split()
+        header = bytearray(HEADER_BYTES)
+        words = header[: read_text(file, path, memoryview(header))].partition(b"\n")[0].decode("ascii", "replace").lower().split()
     if len(words) != 5 or words[0] != "%%matrixmarket" or words[1] != "matrix":
         raise InputError(f"{path}, line 1: not a Matrix Market header (%%MatrixMarket matrix coordinate ...); correct it or its extension")
     layout, field, symmetry = words[2:]

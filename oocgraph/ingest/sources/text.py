@@ -41,6 +41,8 @@ GAPBS_NAMES = {".el": ("source", "target"), ".wel": ("source", "target", "weight
 _INTEGER = re.compile(r"\s*-?\d+\s*", re.ASCII)
 _FLOAT = re.compile(r"\s*-?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\s*", re.IGNORECASE | re.ASCII)
 _NUMBER_LIKE = re.compile(r"[-+.]?\d", re.ASCII)
+_MAY_BE_NUMBER = re.compile(r"[-.\diIn#N\s]|$")
+"""Begins a field that is a number or a missing value; a field of names is told by its first character."""
 
 FieldKind = Literal["integer", "float", "missing", "text"]
 
@@ -49,7 +51,7 @@ def open_text_edges(path: Path, request: Request) -> Source:
     """Open a text file, or one in a .gz."""
     num_bytes = file_bytes(path)
     description, extension = str(path), _text_extension(path)
-    first = next(line_blocks(path, SAMPLE_BYTES), LineBlock(path, b"", 1))
+    first = next(line_blocks(path, SAMPLE_BYTES), LineBlock(path, bytearray(), 0, 1))
     lines = [(number, decoded(first, number, line)) for number, line in first.data_lines()][:MAX_SAMPLE_ROWS]
     delimiter = _find_delimiter(path, lines, DELIMITERS[extension])
     rows = [split_line(line, delimiter, f"{path}, line {number}") for number, line in lines]
@@ -61,7 +63,7 @@ def open_text_edges(path: Path, request: Request) -> Source:
     if _ids_are_text(path, sample, names, ends):
         types |= dict.fromkeys(ends, pa.large_string())
     layout = arrow_layout(description, columns, lambda name: types[names.index(name)], request)
-    row_bytes = max(1, len(first.raw) // max(1, first.raw.count(b"\n")))
+    row_bytes = max(1, first.length // max(1, first.count(b"\n")))
     dialect = Dialect(delimiter, skip_rows, names, types, ends, row_bytes)
     likely_rows = None if path.suffix.lower() == ".gz" else num_bytes // row_bytes
     return layout.open(single_stream(partial(parsed_blocks, path, dialect, layout)), likely_rows=likely_rows)
@@ -76,7 +78,7 @@ def _find_delimiter(path: Path, lines: Sequence[tuple[int, str]], candidates: st
     if not lines:
         return candidates[0]
     for delimiter in candidates:
-        counts = {len(split_line(line, delimiter, f"{path}, line {number}")) for number, line in lines}
+        counts = {_num_fields(line, delimiter, path, number) for number, line in lines}
         if len(counts) == 1 and min(counts) > 1:
             return delimiter
     number, first = lines[0]
@@ -86,6 +88,12 @@ def _find_delimiter(path: Path, lines: Sequence[tuple[int, str]], candidates: st
     shown = first if len(first) <= 60 else first[:60] + "..."
     tried = ", ".join({"\t": "tab", " ": "white space"}.get(delimiter, repr(delimiter)) for delimiter in candidates)
     raise InputError(f"{path}: the first row {shown!r} has one column only (tried {tried}); an edge needs two, correct the file")
+
+
+def _num_fields(line: str, delimiter: str, path: Path, number: int) -> int:
+    if delimiter == " " or '"' in line:
+        return len(split_line(line, delimiter, f"{path}, line {number}"))
+    return line.count(delimiter) + 1
 
 
 def _find_names(path: Path, rows: Sequence[list[str]], extension: str, request: Request) -> tuple[tuple[str, ...], int]:
@@ -123,6 +131,8 @@ def _choose(description: str, names: tuple[str, ...], skip_rows: int, extension:
 
 
 def _field_kind(field: str) -> FieldKind:
+    if not _MAY_BE_NUMBER.match(field):
+        return "text"
     if field.strip().lower() in MISSING:
         return "missing"
     if _INTEGER.fullmatch(field):

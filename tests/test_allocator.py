@@ -1,0 +1,33 @@
+"""Memory of arrays that are used a few times only."""
+
+import mmap
+
+import numpy as np
+import pytest
+
+from oocgraph.allocator import ONCE_BYTES, passing_array
+
+
+@pytest.mark.parametrize("num_bytes", [0, 8, ONCE_BYTES - 8, ONCE_BYTES, 3 * ONCE_BYTES + 8])
+def test_a_passing_array_is_an_array_like_any_other(num_bytes):
+    """It has its length and dtype, and may be written; a large one is a mapping of its own."""
+    array = passing_array(num_bytes // 8, np.int64)
+    assert (array.size, array.dtype, array.flags.writeable, array.flags.c_contiguous) == (num_bytes // 8, np.int64, True, True)
+    array[:] = np.arange(array.size)
+    assert int(array.sum()) == array.size * (array.size - 1) // 2
+    assert isinstance(getattr(array.base, "obj", array.base), mmap.mmap) == (num_bytes >= ONCE_BYTES)
+
+
+def test_memory_of_a_passing_array_goes_back_at_once():
+    """Nothing is mapped any more when the array is gone."""
+
+    def mapped_bytes() -> int:
+        with open("/proc/self/status") as file:
+            return int(next(line for line in file if line.startswith("VmSize")).split()[1]) << 10
+
+    before, size = mapped_bytes(), 64 * ONCE_BYTES
+    array = passing_array(size, np.uint8)
+    array[:] = 1
+    assert mapped_bytes() >= before + size
+    del array
+    assert mapped_bytes() < before + size // 2
