@@ -109,6 +109,15 @@ def test_tiny_graphs(devices, given, tmp_path, edges):
         )
 
 
+@pytest.mark.usefixtures("steady_memory")
+def test_the_interpreters_share_of_a_graph_is_charged(devices, given, tmp_path):
+    """As on the processor."""
+    given(devices)
+    reference_build([0, 1], [1, 2], tmp_path / "g")
+    with pytest.raises(BudgetError, match=r"threads and compiled code"):
+        spmv(str(tmp_path / "g"), np.ones(3), resources=Resources(device="cuda"), memory_budget=host_bytes() + (10 << 20))
+
+
 @pytest.mark.shim
 class TestMemory:
     @pytest.mark.usefixtures("steady_memory")
@@ -151,14 +160,6 @@ class TestMemory:
         assert pinned + share.num_slots * length * most_bytes <= share.host_bytes
         assert (pinned == share.host_bytes) == (most_bytes == 0)
         share.close()
-
-    @pytest.mark.usefixtures("steady_memory")
-    def test_the_interpreters_share_of_a_graph_is_charged(self, devices, given, tmp_path):
-        """As on the processor."""
-        given(devices)
-        reference_build([0, 1], [1, 2], tmp_path / "g")
-        with pytest.raises(BudgetError, match=r"threads and compiled code"):
-            spmv(str(tmp_path / "g"), np.ones(3), resources=Resources(device="cuda"), memory_budget=host_bytes() + (10 << 20))
 
     def test_pieces_shrink_to_what_the_device_has(self, monkeypatch):
         monkeypatch.setattr(device_product, "PIECE_ENTRIES", 1 << 20)
