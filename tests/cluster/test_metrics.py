@@ -162,7 +162,7 @@ def test_figures_of_an_undisturbed_search(graph, client, observed, direction, pa
     assert (outcome.num_moves, outcome.num_epochs) == (0, 1)
     assert {(one["partition"], one["worker"]) for one in events} == set(enumerate(placement))
     sent = sum(part.sent_bytes for part in parts)
-    num_messages = (len(events) + partitions) * (partitions - 1)  # those of the last hop may go to one that is submitted ahead
+    num_messages = (len(events) + 2 * partitions) * (partitions - 1)  # those of the last hop may go to two that are submitted ahead
     most = 1.1 * sent + 400 * num_messages  # one without vertices has some bytes too
     assert 0 < (fetched if exchange == "messages" else outcome.exchanged["put_bytes"]) <= most
     assert result.search.num_reached == outcome.num_reached
