@@ -162,7 +162,7 @@ class Forest(Closing):
                 break
             self.plane_bytes += self._link_plane(plane, first, size, live)
             self.num_planes += 1
-            if plane <= 1 or not live.size:
+            if plane == 1 or not live.size:
                 self._compress()
             self.progress("planes", plane + 1, len(sizes))
         if live.size:
