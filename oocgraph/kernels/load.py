@@ -74,7 +74,8 @@ def load_kernels(calls: Iterable[Call], progress: Progress = ignore_progress) ->
         if cold := [one for one in _signatures(new.values()) if not _load_cached(*one)]:
             _compile_elsewhere(cold, progress)
             for kernel, signature in cold:
-                kernel.compile(signature)
+                if not _load_cached(kernel, signature):
+                    kernel.compile(signature)
     _loaded.update(new)
 
 

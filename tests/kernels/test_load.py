@@ -68,6 +68,26 @@ def test_cached_kernels_are_loaded_before_numba_is_ready_to_compile():
     assert done.stdout.splitlines() == [str([0xE3069283]), "False", "13"]
 
 
+IS_COLD = """
+import sys
+import numpy as np
+from oocgraph.kernels.components import begin
+from oocgraph.kernels.load import load_kernels
+load_kernels([(begin, (np.empty(0, np.int32), 0, 0))])
+print(len(begin.overloads), "numba.np.arraymath" in sys.modules)
+"""
+
+
+def test_a_process_whose_kernels_others_compile_does_not_get_ready_to_compile(tmp_path):
+    """So that it holds what the next one will: a budget that it names works there, too."""
+    done = subprocess.run(
+        [sys.executable, "-c", IS_COLD], check=True, capture_output=True, text=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stdout == "1 False\n"
+    assert "compiling" in done.stderr
+
+
 DAMAGED = """
 import logging, sys
 from pathlib import Path
