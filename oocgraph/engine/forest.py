@@ -92,7 +92,11 @@ def charge_forest(store: CSRStore, budget: Budget, threads: int, *, num_vectors:
         budget.reserve(name, num_bytes)
     if any(array.mask is not None for array in indices):
         budget.reserve("buffers of reading threads", reading_bytes(store) + sum(checksum_bytes(array) for array in indices[1:]))
-        budget.reserve("gathered entries", (threads + 1) * PIECE_BYTES + 8 * (8 * LISTED_ROWS))
+        budget.reserve("gathered entries", (threads + 1) * PIECE_BYTES + 8 * 8 * _num_listed(store))
+
+
+def _num_listed(store: CSRStore) -> int:
+    return min(LISTED_ROWS, max(MAX_RANGES, store.num_rows))
 
 
 def _groups(store: CSRStore) -> list[str]:
@@ -256,7 +260,7 @@ class Forest(Closing):
 
     def _link_live(self, array: StoredArray, mask: Mask, first: int, offsets: Array) -> int:
         """Link the vertices of some rows along the entries that count; returns bytes read."""
-        room, num_bytes, most = np.empty((3, LISTED_ROWS), np.int64), 0, PIECE_BYTES // array.dtype.itemsize
+        room, num_bytes, most = np.empty((3, _num_listed(self.store)), np.int64), 0, PIECE_BYTES // array.dtype.itemsize
         while offsets.size > 1:
             live, rows = mask.live_in(0, 0), offsets.size - 1
             if int(offsets[0]) < self._evaluated_from.get(array.name, array.length):

@@ -42,7 +42,7 @@ _INTEGER = re.compile(r"\s*-?\d+\s*", re.ASCII)
 _FLOAT = re.compile(r"\s*-?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\s*", re.IGNORECASE | re.ASCII)
 _NUMBER_LIKE = re.compile(r"[-+.]?\d", re.ASCII)
 _MAY_BE_NUMBER = re.compile(r"[-.\diIn#N\s]|$")
-"""Begins a field that is a number or a missing value; a field of names is told by its first character."""
+"""Matches the beginning of every field that is a number or a missing value: most names need no other test than this one."""
 
 FieldKind = Literal["integer", "float", "missing", "text"]
 
