@@ -68,7 +68,7 @@ def kernel_calls(dtype: np.dtype[Any]) -> list[tuple[Any, tuple[Any, ...]]]:
         (kernels.link_rows, (vertices, 0, 0, numbers, 0, 0, vertices)),
         (kernels.cut_rows, (vertices, 0, 0, numbers, 0, 0, 0, np.empty((0, 2), np.int64))),
         (kernels.compress, (vertices, 0, 0, 0)),
-        (kernels.link_live_plane, (vertices, 0, NO_ROWS, 0, ALL_LIVE, 0, vertices)),
+        (kernels.link_live_planes, (vertices, 0, NO_ROWS, 0, ALL_LIVE, (0, 0), vertices, numbers)),
         (kernels.count_entries, (vertices, 0, NO_ROWS, 0, 0)),
         (kernels.list_outside, (vertices, 0, 0, numbers, ALL_LIVE, 0, np.empty((3, 0), np.int64))),
         (kernels.link_ranges, (vertices, np.empty((3, 0), np.int64), 0, numbers, ALL_LIVE, vertices, (0, 0))),
@@ -153,49 +153,64 @@ class Forest(Closing):
         """
         store = self.store
         sizes = np.diff(store.plane_offsets).tolist() if store.attributes.vertex_order == "degree" else []
-        live, first = ALL_LIVE, 0
         if sizes and store.num_rows and (mask := self._mask(store.pull_group)) is not None:
-            first = self._bands(store.pull_group)[0][0]
-            begin, end = np.empty(1, np.int64), np.array([self._num_entries(store.pull_group)])
-            kernels.row_starts(sorted_lookup(store), first, begin)
-            live = self._evaluated(mask, begin, end)
-            self._evaluated_from[f"{store.pull_group}/indices"] = int(begin[0])
+            self._link_live_planes(mask, sizes)
+            sizes = []
         for plane, size in enumerate(sizes[:most]):
-            is_enough = self._are_lists_less(plane, sizes, first, live) if live.size else plane > 1 and self._entries_left() <= size
-            if size <= first or (most is None and is_enough):
+            if most is None and plane > 1 and self._entries_left() <= size:
                 break
-            self.plane_bytes += self._link_plane(plane, first, size, live)
+            self.plane_bytes += self._link_plane(plane, size)
             self.num_planes += 1
-            if plane == 1 or not live.size:
-                self._compress()
-            self.progress("planes", plane + 1, len(sizes))
-        if live.size:
             self._compress()
+            self.progress("planes", plane + 1, len(sizes))
         self.num_bytes += self.plane_bytes
 
-    def _link_plane(self, plane: int, first: int, stop: int, live: Array) -> int:
-        """Link the vertices ``first .. stop - 1`` with their neighbours in a plane; returns bytes read."""
-        store = self.store
-        array, offset = store.array(f"{store.pull_group}/planes/indices").masked(None), int(store.plane_offsets[plane])
-        step, rows = PIECE_BYTES // array.dtype.itemsize, sorted_lookup(store)
+    def _link_plane(self, plane: int, size: int) -> int:
+        """Link the first vertices, `size` of them, with their neighbours in a plane; returns bytes read."""
+        array, offset = self._planes(), int(self.store.plane_offsets[plane])
+        step = PIECE_BYTES // array.dtype.itemsize
 
         def read(start: int) -> int:
-            neighbours = self._read(array, offset + start, offset + min(stop, start + step))
-            if live.size:
-                kernels.link_live_plane(self.parent, self.giant, rows, plane, live, start, neighbours)
-            else:
-                kernels.link_plane(self.parent, start, neighbours.astype(self.parent.dtype, copy=False))
+            neighbours = self._read(array, offset + start, offset + min(size, start + step))
+            kernels.link_plane(self.parent, start, neighbours.astype(self.parent.dtype, copy=False))
             return self._num_read(array, offset + start, neighbours)
 
-        return sum(self._map(read, range(first, stop, step)[self.share[0] :: self.share[1]]))
+        return sum(self._map(read, range(0, size, step)[self.share[0] :: self.share[1]]))
 
-    def _are_lists_less(self, plane: int, sizes: list[int], first: int, live: Array) -> bool:
-        """Whether the lists of vertices from `first` on that are outside of the largest component take less time than more planes.
+    def _link_live_planes(self, mask: Mask, sizes: list[int]) -> None:
+        """Link the vertices of the first band with their first neighbours, along the entries that count, as long as that pays."""
+        group, rows = self.store.pull_group, sorted_lookup(self.store)
+        first = self._bands(group)[0][0]
+        begin, end = np.empty(1, np.int64), np.array([self._num_entries(group)])
+        kernels.row_starts(rows, first, begin)
+        live = self._evaluated(mask, begin, end)
+        self._evaluated_from[f"{group}/indices"] = int(begin[0])
+        array, offsets = self._planes(), self.store.plane_offsets
+        while number := self._num_planes_that_pay(sizes, first, live):
+            plane, step = self.num_planes, PIECE_BYTES // array.dtype.itemsize // number
+            ends = [int(offsets[k]) + sizes[k] for k in range(plane, plane + number)]
+
+            def link(start: int, plane: int = plane, step: int = step, ends: list[int] = ends) -> int:
+                stop = min(sizes[plane], start + step)
+                begins = [min(end, int(offset) + start) for end, offset in zip(ends, offsets[plane:], strict=False)]
+                lengths = [min(end - begin, stop - start) for begin, end in zip(begins, ends, strict=True)]
+                entries, starts, num_bytes = self._read_stretches(array, begins, lengths, step)
+                neighbours = entries.astype(self.parent.dtype, copy=False)
+                kernels.link_live_planes(self.parent, self.giant, rows, plane, live, (start, stop), neighbours, starts)
+                return num_bytes
+
+            self.plane_bytes += sum(self._map(link, range(first, sizes[plane], step)[self.share[0] :: self.share[1]]))
+            self.num_planes += number
+            self._compress()
+            self.progress("planes", self.num_planes, len(sizes))
+
+    def _num_planes_that_pay(self, sizes: list[int], first: int, live: Array) -> int:
+        """Return how many more planes of vertices from `first` on, and the lists of those still outside then, take the least time.
 
         By a sample. A vertex is taken for joined with the largest component by the next entry that counts. Of vertices in between as many
         are read as lie in gaps no longer than `GAP_BYTES`; gaps between vertices that are drawn at random have exponential lengths.
         """
-        n = self.store.num_rows
+        n, plane = self.store.num_rows, self.num_planes
         self._find_giant()
         chosen = np.linspace(first, n, SAMPLED_VERTICES, endpoint=False).astype(np.int64)
         found = np.empty((3, chosen.size), np.int64)
@@ -212,7 +227,7 @@ class Forest(Closing):
             read = part * (length + between * (1 - np.exp(-ratio) * (1 + ratio)))
             lists = (n - first) * (READ_COST * read.mean() + LINK_COST * (is_left * count).mean())
             costs.append(lists + PLANE_COST * sum(max(0, size - first) for size in sizes[plane:more]))
-        return int(np.argmin(costs)) == 0
+        return int(np.argmin(costs))
 
     def _roots(self, vertices: Array) -> Array:
         """Return the roots of the trees of some vertices."""
@@ -347,6 +362,9 @@ class Forest(Closing):
             most *= LONGER_LISTS
         return bands
 
+    def _planes(self) -> StoredArray:
+        return self.store.array(f"{self.store.pull_group}/planes/indices").masked(None)
+
     def _has_planes(self, group: str) -> bool:
         return group == self.store.pull_group and self.store.attributes.vertex_order == "degree"
 
@@ -373,12 +391,25 @@ class Forest(Closing):
             return self._resident.get(array.name, array.held)[start:stop]
         if (stop - start) * array.dtype.itemsize > PIECE_BYTES:  # a part of a very long row
             return array.read(start, stop)
+        values = self._piece().view(array.dtype)[: stop - start]
+        array.read_into(start, values)
+        return values
+
+    def _read_stretches(self, array: StoredArray, begins: list[int], lengths: list[int], room: int) -> tuple[Array, Array, int]:
+        """Read stretches of an array, each of at most `room` elements; return elements, where each begins among them, and bytes read."""
+        if self._is_resident(array, begins[-1] + lengths[-1]):
+            return self._resident.get(array.name, array.held), np.array(begins), 0
+        values = self._piece().view(array.dtype)
+        for at, begin, length in zip(range(0, room * len(begins), room), begins, lengths, strict=True):
+            array.read_into(begin, values[at : at + length])
+        return values, np.arange(0, room * len(begins), room), sum(lengths) * array.dtype.itemsize
+
+    def _piece(self) -> Array:
+        """Return memory of the calling thread: `PIECE_BYTES`."""
         piece: Array | None = getattr(self._own, "piece", None)
         if piece is None:
             piece = self._own.piece = np.empty(PIECE_BYTES, np.uint8)
-        values = piece.view(array.dtype)[: stop - start]
-        array.read_into(start, values)
-        return values
+        return piece
 
     def _is_resident(self, array: StoredArray, stop: int) -> bool:
         return stop <= self._resident.get(array.name, array.held).size

@@ -39,24 +39,37 @@ def link_plane(parent: Any, first: int, neighbours: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def link_live_plane(parent: Any, giant: int, rows: Any, plane: int, live: Any, first: int, neighbours: Any) -> None:
-    """Link consecutive vertices that are not known to be in the component `giant`, each with its neighbour in a plane, if that edge counts.
+def link_live_planes(parent: Any, giant: int, rows: Any, plane: int, live: Any, share: tuple[int, int], entries: Any, starts: Any) -> None:
+    """Link vertices that are not known to be in the component `giant` with their neighbours in some planes, along the edges that count.
 
     Parameters
     ----------
     rows : RowLookup
         By degree, descending (`oocgraph.kernels.rows.RowLookup`).
+    plane
+        The first of the planes.
     live : (num_words,) uint64
         Bit per entry of the rows: which count.
+    share
+        The first vertex and the one after the last.
+    starts : (num_planes,) int64
+        Where in `entries` the neighbour of the first vertex is, by plane; those of the next vertices follow. At most 64 planes.
     """
-    stop, c = first + neighbours.size, np.searchsorted(rows.first, first, side="right") - 1
-    v = first
-    while v < stop:
-        same = min(stop, rows.first[c + 1]) if c + 1 < rows.first.size else stop
-        e, degree = rows.edge[c] + (v - rows.first[c]) * rows.value[c] + plane, rows.value[c]
+    v, stop, num_planes = share[0], share[1], np.int64(starts.size)
+    c = np.searchsorted(rows.first, v, side="right") - 1
+    while v < stop and rows.value[c] > plane:
+        same, degree = min(stop, rows.first[c + 1]) if c + 1 < rows.first.size else stop, rows.value[c]
+        e, unused = rows.edge[c] + (v - rows.first[c]) * degree + plane, 64 - min(num_planes, degree - plane)
         for u in range(v, same):
-            if np.int64(parent[u]) != giant and (live[e >> 6] >> np.uint64(e & 63)) & np.uint64(1):
-                link(parent, u, np.int64(neighbours[u - first]))
+            if np.int64(parent[u]) != giant:
+                bit = np.uint64(e & 63)
+                word = live[e >> 6] >> bit
+                if bit:
+                    word |= live[min((e >> 6) + 1, live.size - 1)] << (np.uint64(64) - bit)
+                word = (word << np.uint64(unused)) >> np.uint64(unused)
+                while word:
+                    link(parent, u, np.int64(entries[starts[np.int64(trailing_zeros(word))] + u - share[0]]))
+                    word &= word - np.uint64(1)
             e += degree
         v, c = same, c + 1
 
