@@ -10,7 +10,7 @@ import sys
 import dask.config
 import pytest
 
-from oocgraph.config import num_cores, settings
+from oocgraph.config import _dask_folders, num_cores, settings
 from oocgraph.errors import OocGraphError
 
 
@@ -51,6 +51,36 @@ def test_first_use_within_an_override():
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["3", "32"]
+
+
+def test_a_file_overrides_a_default(tmp_path):
+    """A file in a folder where Dask looks, named by a variable, is found although nothing else imports Dask."""
+    (tmp_path / "mine.yaml").write_text("oocgraph:\n  io-threads: 7\n")
+    code = "from oocgraph.config import settings; print(settings().io_threads)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "DASK_CONFIG": str(tmp_path)}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["7"]
+
+
+def test_files_are_looked_for_where_dask_looks(monkeypatch, tmp_path):
+    """The folders are Dask's own; a file that does not name the package says nothing about it."""
+    monkeypatch.setenv("DASK_CONFIG", str(tmp_path))
+    assert set(map(str, _dask_folders())) == set(dask.config._get_paths())
+
+
+def test_code_overrides_a_default_once_dask_is_imported():
+    """Settings that were read before Dask was there are read again."""
+    code = """if True:
+        import sys
+        from oocgraph.config import settings
+        print("dask" in sys.modules, settings().io_threads)
+        import dask
+        dask.config.set({"oocgraph.io-threads": 3})
+        print(settings().io_threads, settings().alpha)
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "32", "3", "15.0"]
 
 
 def test_environment_overrides_a_default():

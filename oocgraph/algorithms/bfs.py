@@ -25,6 +25,7 @@ from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.search import Search
+from oocgraph.store.columns import distinct
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.vertices import VertexIds
 from oocgraph.store.views import view_of
@@ -151,7 +152,7 @@ def bfs(
     with watched(progress) as shown, PeakSampler() as sampler:
         ids = VertexIds(store)
         numbers = ids.vertices_of(sources)
-        begin = np.unique(numbers[numbers >= 0])
+        begin = distinct(numbers[numbers >= 0])
         stop: dict[str, Any] = {} if target is None else {"targets": target_numbers(ids, target, numbers, sources)}
 
         def search() -> tuple[Search, dict[str, Any]]:

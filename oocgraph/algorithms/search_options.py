@@ -14,6 +14,7 @@ import numpy as np
 from oocgraph.config import settings
 from oocgraph.errors import ArgumentError
 from oocgraph.resources import Resources
+from oocgraph.store.columns import distinct
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
@@ -57,8 +58,8 @@ def target_numbers(ids: VertexIds, target: Any, sources: Array, source_ids: list
         if not beginning or not set(isolated) <= set(ids.parse(beginning).tolist()):
             return np.empty(0, np.int64)
         if (numbers < 0).all():  # it is a source: nothing else is to be found
-            return np.unique(sources[sources >= 0])
-    return np.unique(numbers[numbers >= 0])
+            return distinct(sources[sources >= 0])
+    return distinct(numbers[numbers >= 0])
 
 
 def refuse_elsewhere(runtime: Any, name: str) -> None:

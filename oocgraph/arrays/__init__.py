@@ -170,9 +170,13 @@ def device_choice(kind: DeviceKind, ordinal: int | None = None, *, work: Callabl
         raise ArgumentError(f"device is {kind!r}; it must be one of {', '.join(get_args(DeviceKind))}")
     if kind == "cpu":
         return DeviceChoice(None, "the processor was asked for")
-    from oocgraph.arrays import cuda
+    from oocgraph.arrays import drivers
 
     try:
+        if drivers.driver_version() is None:
+            raise drivers.no_driver()
+        from oocgraph.arrays import cuda
+
         if kind == "auto" and work is not None and (why := _why_not(work, ordinal)):
             return DeviceChoice(None, why)
         device = cuda.open_cuda(ordinal)

@@ -37,10 +37,7 @@ def usable_cupy(ordinal: int | None) -> tuple[Any, int]:
     """
     driver = driver_version()
     if driver is None:
-        raise DeviceError(
-            f"no NVIDIA driver is found ({DRIVER_LIBRARY} cannot be loaded); install it, or start the container with GPUs "
-            "(docker run --gpus all)"
-        )
+        raise no_driver()
     cupy = _import_cupy(driver)
     runtime = cupy.cuda.runtime
     built = int(runtime.runtimeGetVersion())
@@ -60,6 +57,14 @@ def usable_cupy(ordinal: int | None) -> tuple[Any, int]:
         raise DeviceError(f"there is no CUDA device {ordinal}: this process sees {count}, numbered from 0{one}")
     _check_capability(cupy, ordinal, driver)
     return cupy, ordinal
+
+
+def no_driver() -> DeviceError:
+    """Return the error where no GPU can be used because there is no driver."""
+    return DeviceError(
+        f"no NVIDIA driver is found ({DRIVER_LIBRARY} cannot be loaded); install it, or start the container with GPUs "
+        "(docker run --gpus all)"
+    )
 
 
 def driver_version() -> int | None:
