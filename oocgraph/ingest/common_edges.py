@@ -8,6 +8,7 @@ the second store touches are read, once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,7 @@ class CommonEdges:
     def _in_rows(self, records: Records, begin: Array, end: Array) -> Array:
         """Return the keys of some rows' records that the rows have, once for each such entry; each of the rows has a record."""
         keys = records[0]
-        entries, position = self._rows.read(f"{GROUP}/indices", begin, end)
+        entries, position = self._rows.read(f"{GROUP}/indices", begin, end, partial(self._job.scratch.get, "entries"))
         low, high = np.empty(keys.size, np.int64), np.empty(keys.size, np.int64)
         row = keys >> np.uint64(32)
         row_of = np.cumsum(row != np.append(row[:1], row[:-1]))

@@ -7,9 +7,13 @@ so the rows of a block lie near each other in the old files, and what is read is
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -86,10 +90,11 @@ def write_merged(group: str, sides: Sequence[Side], classes: DegreeClasses, job:
     """Write one group; return its number of entries, of self-loops, and whether several entries of a row are the same."""
     num_vertices = classes.num_vertices
     limit = block_entries(job)
-    merging = _Merging(group, sides, num_vertices, job, num_planes)
+    merging = _Merging(group, sides, num_vertices, job, num_planes, limit)
     target, total = GroupWriter(group, classes, job, num_planes), sum(side.store.attributes.num_stored_edges for side in sides)
     for block in _results(merging, _blocks(group, sides, num_vertices, limit), limit, job):
         target.append(replace(block, indptr=block.indptr + target.num_entries))
+        merging.reuse(block)
         job.progress(f"write {group}", target.num_entries, total)
     return *target.finish(), merging.has_parallel
 
@@ -117,26 +122,57 @@ def _blocks(group: str, sides: Sequence[Side], num_vertices: int, limit: int) ->
             start = stop
 
 
+class _Spare:
+    """Memory of blocks that are written, for the next ones: fresh pages of 16 MiB cost as much time as merging what they hold.
+
+    Parameters
+    ----------
+    length
+        Elements of a block at the most; arrays that are longer are not kept.
+    """
+
+    def __init__(self, length: int) -> None:
+        self._length, self._arrays = length, deque[Array]()
+
+    def get(self, length: int, dtype: np.dtype[Any]) -> Array:
+        """Return an uninitialised array, in memory that is not used any more where there is some."""
+        if length > self._length:
+            return np.empty(length, dtype)
+        with suppress(IndexError):  # other threads take some, too
+            return self._arrays.pop()[:length]
+        return np.empty(self._length, dtype)[:length]
+
+    def put(self, part: Array) -> None:
+        """Keep the array that a part was taken from, if `get` made it; of one dtype in all calls."""
+        whole = part.base
+        if isinstance(whole, np.ndarray) and whole.size == self._length:
+            self._arrays.append(whole)
+
+
 class _Merging:
     """Merges blocks of rows of one group, in any thread."""
 
-    def __init__(self, group: str, sides: Sequence[Side], num_vertices: int, job: Job, num_planes: int) -> None:
+    def __init__(self, group: str, sides: Sequence[Side], num_vertices: int, job: Job, num_planes: int, limit: int) -> None:
         self._group, self._sides, self._job, self._num_planes = group, sides, job, num_planes
         self._bits, self._drop = key_bits(num_vertices), job.payload.duplicates != "keep"
         self._has_loops = any(side.store.attributes.num_self_loops for side in sides)
         self.has_parallel = False
         self._columns, self._num_vertices, self._local = list(job.payload.stored), num_vertices, threading.local()
+        self._keys, self._planes = _Spare(limit), _Spare(limit)
 
     def merged(self, rows: Rows) -> RowBlock:
         """Return what is written of some rows; where each begins, counted from the first."""
         scratch, lengths = self._job.scratch, np.empty(rows.begin.shape[1], np.int64)
-        read = [side.rows.read(f"{self._group}/indices", *ends) for side, *ends in zip(self._sides, rows.begin, rows.end, strict=True)]
+        read = [
+            side.rows.read(f"{self._group}/indices", begin, end, partial(scratch.get, f"entries {at}"))
+            for at, (side, begin, end) in enumerate(zip(self._sides, rows.begin, rows.end, strict=True))
+        ]
         (a, a_begin), (b, b_begin) = ((entries.astype(np.uint32, copy=False), begin) for entries, begin in read)
         a_length, b_length = rows.end - rows.begin
         kind, shift = np.dtype(np.uint64 if self._columns else np.uint32), 32 if self._columns else 0
         longest = int(max(a_length.max(initial=0), b_length.max(initial=0)))
         work = scratch.get("work", 3 * longest, kind).reshape(3, longest)
-        out: Array = np.empty(a.size + b.size, kind)
+        out = self._keys.get(a.size + b.size, kind)
         counts = scratch.get("counts", 1 << DIGIT_BITS, np.int64)
         renumber(a, self._sides[0].new_of)
         renumber(b, self._sides[1].new_of)
@@ -148,6 +184,11 @@ class _Merging:
             indices = (indices >> np.uint64(32)).astype(np.uint32)
             indices, columns = self._with_columns(rows, indices, places, a.size, lengths)
         return self._block(rows.first, indices, columns, lengths)
+
+    def reuse(self, block: RowBlock) -> None:
+        """Take back the memory of a block that is written."""
+        self._keys.put(block.indices)
+        self._planes.put(block.planes)
 
     def _marks(self) -> tuple[Array, Array, Array]:
         """Return this thread's bitmaps, whose bits are clear."""
@@ -190,7 +231,7 @@ class _Merging:
     def _block(self, first: int, indices: Array, columns: Records, lengths: Array) -> RowBlock:
         plane_offsets, planes, loops = np.zeros(self._num_planes + 1, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint32)
         if self._num_planes:
-            planes = np.empty(int(np.minimum(lengths, self._num_planes).sum()), np.uint32)
+            planes = self._planes.get(int(np.minimum(lengths, self._num_planes).sum()), np.dtype(np.uint32))
             deal_planes(indices, lengths, 0, plane_offsets, planes)
         if self._has_loops:
             loops = indices[indices == np.repeat(np.arange(first, first + lengths.size), lengths)]

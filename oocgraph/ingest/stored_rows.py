@@ -6,6 +6,9 @@ neighbouring ones together; compressed chunks are decoded; arrays in memory are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
@@ -59,13 +62,15 @@ class StoredRows:
             return EdgeSource(np.empty(0, dtype), files=files)
         return EdgeSource(array.held.view(dtype)) if array.is_held else EdgeSource(np.empty(0, dtype), stored=array)
 
-    def read(self, name: str, begin: Array, end: Array) -> tuple[Array, Array]:
+    def read(self, name: str, begin: Array, end: Array, room: Callable[[int, Any], Array] = np.empty) -> tuple[Array, Array]:
         """Return the entries of some rows, row by row in the order of the file, and where each row begins among them.
 
         Parameters
         ----------
         begin, end : (num_rows,) int64
             Where rows are in the array `name`, in any order.
+        room
+            Returns memory for so many entries of a dtype, which they stay in: a thread that reads often reuses its own.
 
         Raises
         ------
@@ -77,7 +82,7 @@ class StoredRows:
         order = filled[np.argsort(begin[filled], kind="stable")]
         start, offset = begin[order], np.append(0, np.cumsum(end[order] - begin[order]))
         position[order] = offset[:-1]
-        out = np.empty(int(offset[-1]), array.dtype.newbyteorder("="))
+        out = room(int(offset[-1]), array.dtype.newbyteorder("="))
         if out.size:
             if int(start[-1]) + int(offset[-1] - offset[-2]) > array.length:
                 raise CorruptStoreError(f"{array.place_of(int(start[-1]))}: rows end behind the end of {name}; run `oocgraph check`")

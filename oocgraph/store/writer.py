@@ -23,6 +23,7 @@ from oocgraph.store.codecs import encode
 from oocgraph.store.files import write_at
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, CHUNK_BYTES, COMPRESSED_CHUNK_BYTES, GraphAttributes
 from oocgraph.store.metadata import array_metadata, consolidated_metadata, group_metadata, read_json, write_metadata
+from oocgraph.store.publish import EarlySync
 from oocgraph.store.strings import string_buffers
 from oocgraph.types import PAGE_BYTES, Array, Codec
 
@@ -41,9 +42,11 @@ class ArrayWriter:
     codec
         ``none``: 64 MiB chunk files of plain bytes, a checksum per 4 KiB page.
         Otherwise 1 MiB chunks that are compressed, a checksum per chunk of what is stored.
+    early
+        Forces whole chunk files to disk while the next ones are written; None: that is left for later.
     """
 
-    def __init__(self, root: Path, name: str, dtype: Any, codec: Codec) -> None:
+    def __init__(self, root: Path, name: str, dtype: Any, codec: Codec, *, early: EarlySync | None = None) -> None:
         self.name = name
         self.length = 0
         self._folder, self._dtype, self._codec = root / name, np.dtype(dtype).newbyteorder("<"), codec
@@ -52,7 +55,7 @@ class ArrayWriter:
         self._chunk_bytes = self._chunk_length * self._dtype.itemsize
         self._pending = np.empty(0, np.uint8)  # bytes after the last whole page (or whole chunk)
         self._checksums: list[Array] = []
-        self._num_bytes = 0
+        self._num_bytes, self._early = 0, early
         self._chunks.mkdir(parents=True)
 
     def append(self, block: Array) -> None:
@@ -91,7 +94,11 @@ class ArrayWriter:
         if self._codec == "none":
             self._checksums.append(page_checksums(raw, PAGE_BYTES))
             write_chunks(self._chunks, self._chunk_bytes, self._num_bytes, raw, os.O_CREAT)
+            first = self._num_bytes // self._chunk_bytes
             self._num_bytes += raw.size
+            if self._early is not None:
+                for chunk in range(first, self._num_bytes // self._chunk_bytes):
+                    self._early.start(self._chunks / str(chunk))
         else:
             self._write_compressed(raw)
 
@@ -240,11 +247,12 @@ class StoreWriter:
         self.codec: Codec = codec
         self._arrays: dict[str, ArrayWriter] = {}
         self._staging = AtomicOutput(path, kind="graph store", overwrite=overwrite, durable=durable)
+        self._early = EarlySync() if durable else None
         self.root, self.scratch = self._staging.path, self._staging.folder / "scratch"
 
     def create(self, name: str, dtype: Any) -> ArrayWriter:
         """Begin the array `name` (``out/indices``, ...)."""
-        writer = ArrayWriter(self.root, name, dtype, self.codec)
+        writer = ArrayWriter(self.root, name, dtype, self.codec, early=self._early)
         self._arrays[name] = writer
         return writer
 
@@ -268,6 +276,8 @@ class StoreWriter:
             checksums.close()
         fields = {**attributes.to_json(), "codec": self.codec, "complete": True, "library_version": oocgraph.__version__}
         write_groups(self.root, {ATTRIBUTES_KEY: fields}, consolidated=True)
+        if self._early is not None:
+            self._early.finish()
         self._staging.publish()
 
     @property
@@ -285,4 +295,8 @@ class StoreWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._staging.__exit__(kind, error, trace)
+        try:
+            if self._early is not None:
+                self._early.close()
+        finally:
+            self._staging.__exit__(kind, error, trace)

@@ -321,7 +321,7 @@ class Slow(np.ndarray):
 
 def test_parallel_edges_that_another_thread_has_found_are_not_forgotten(monkeypatch):
     job = SimpleNamespace(payload=Payload({"kind": np.dtype(np.int8)}, None, "drop"))
-    merging = _Merging("out", [], 10, job, 0)
+    merging = _Merging("out", [], 10, job, 0, 1)
     with_parallel = merging, 0, np.array([3, 3], np.uint32), (), np.array([2])
     monkeypatch.setattr(Slow, "meanwhile", staticmethod(lambda: _Merging._block(*with_parallel)))
     merging._block(0, np.array([1, 2, 3], np.uint32).view(Slow), (), np.array([3]))
