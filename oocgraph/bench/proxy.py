@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Self
@@ -20,6 +21,8 @@ PIECE_BYTES = 1 << 18
 """Bytes of a body that are passed on at once."""
 
 _NO_BODY = (204, 304)
+
+Count = Callable[[int], None]
 
 
 @dataclass(slots=True)
@@ -111,9 +114,12 @@ class DelayingProxy:
         """Pass the answer of the server on; a test may do otherwise."""
         client.write(head.raw)
         if not (request.first_line.startswith("HEAD ") or int(head.first_line.split()[1]) in _NO_BODY):
-            passed = await _pass_body(head, server, client, to_end=True)
-            self.traffic.body_bytes += passed  # apart: others add to it meanwhile
+            await _pass_body(head, server, client, self._count, to_end=True)
         await client.drain()
+
+    def _count(self, num_bytes: int) -> None:
+        """Count bytes that are about to be passed on: who has them all may ask at once for what was counted."""
+        self.traffic.body_bytes += num_bytes
 
     async def _serve(self, ready: threading.Event) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
@@ -165,7 +171,7 @@ class DelayingProxy:
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         kept = [line for line in request.raw.split(b"\r\n") if not line.lower().startswith(b"expect:")]
         up_writer.write(b"\r\n".join(kept))
-        await _pass_body(request, reader, up_writer, to_end=False)
+        await _pass_body(request, reader, up_writer, lambda _: None, to_end=False)
         await up_writer.drain()
         head = await _read_head(up_reader)
         await self.answer(request, head, up_reader, writer)
@@ -180,33 +186,33 @@ async def _read_head(reader: asyncio.StreamReader) -> Head:
     return Head(first, fields, raw)
 
 
-async def _pass_body(head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, to_end: bool) -> int:
-    """Pass a body on and return its bytes; without a length it ends with the connection, where it may (`to_end`)."""
+async def _pass_body(head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: Count, *, to_end: bool) -> None:
+    """Pass a body on, counting its bytes; without a length it ends with the connection, where it may (`to_end`)."""
     if not head.is_chunked:
-        return await _pass_bytes(reader, writer, head.length if head.length is not None else None if to_end else 0)
-    passed = 0
+        await _pass_bytes(reader, writer, head.length if head.length is not None else None if to_end else 0, count)
+        return
     while True:
         line = await reader.readuntil(b"\r\n")
         writer.write(line)
         size = int(line.split(b";")[0], 16)
-        passed += await _pass_bytes(reader, writer, size)
+        await _pass_bytes(reader, writer, size, count)
         writer.write(await reader.readuntil(b"\r\n"))
         if not size:
-            return passed
+            return
 
 
-async def _pass_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, length: int | None) -> int:
+async def _pass_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, length: int | None, count: Count) -> None:
     passed = 0
     while length is None or passed < length:
         piece = await reader.read(PIECE_BYTES if length is None else min(PIECE_BYTES, length - passed))
         if not piece:
             if length is None:
-                return passed
+                return
             raise EOFError("the server has gone in the middle of an answer")
+        count(len(piece))
         writer.write(piece)
         await writer.drain()
         passed += len(piece)
-    return passed
 
 
 def main(server: str, delay_seconds: str) -> None:
