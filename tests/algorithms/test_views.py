@@ -19,6 +19,7 @@ from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import ArgumentError, BudgetError, NoPathError, ValidationError, VertexNotFoundError
 from oocgraph.store.views import view_of
 from tests.algorithms.test_bfs import cramped as cramped_plan
+from tests.cluster.conftest import QUIET
 from tests.stores import rewrite
 
 __all__ = ["cramped_plan"]
@@ -365,7 +366,7 @@ def test_what_a_cluster_partitions_and_a_gpu_do_not_take_is_refused(tmp_path, op
     edges = edges_of(12)
     graph, source = build(edges, tmp_path / "g", directed=True), int(edges.source[0])
     options = {name: source if name == "target" else value for name, value in options.items()}
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    with Client(processes=False, n_workers=1, threads_per_worker=1, **QUIET) as client:
         with pytest.raises(ArgumentError, match=words):
             oocgraph.bfs(graph, source, client=client, **options)
         assert oocgraph.bfs(graph, source, resources=Resources(client=False), **options).num_reached > 0
