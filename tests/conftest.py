@@ -59,8 +59,8 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """Two test processes more than this process may use processors (``-n auto``): a third of the time tests wait for daemons and disks."""
-    return len(os.sched_getaffinity(0)) + 2
+    """One test process more than this process may use processors (``-n auto``): some tests wait for daemons, disks and time."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.fixture(scope="module", autouse=True)
