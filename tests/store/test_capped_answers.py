@@ -42,5 +42,5 @@ def answers(graph):
 def test_an_answer_holds_what_it_promises(answers, question):
     expected, found = answers[0][question], answers[1][question]
     assert found["found"] == expected
-    assert 50 << 20 < found["peak_host_bytes"] <= found["budget"]
+    assert 40 << 20 < found["peak_host_bytes"] <= found["budget"]
     assert 1 <= found["refusals"] <= MOST_REFUSALS.get(question, 1)
