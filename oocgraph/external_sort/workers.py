@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -47,6 +48,34 @@ class Scratch(threading.local):
     def forget(self) -> None:
         """Let every thread drop its buffers, each at its next `get`: a new phase needs others."""
         Scratch._generation += 1
+
+
+class Spare:
+    """Memory of blocks that are written, for the next ones, in any threads: fresh pages cost a fault each.
+
+    Parameters
+    ----------
+    dtype
+        Of all arrays.
+    length
+        Elements of a block, usually: arrays are as long at least, and longer ones are not kept. 0: each is as long as it must be.
+    """
+
+    def __init__(self, dtype: np.dtype[Any], length: int = 0) -> None:
+        self._dtype, self._length, self._arrays = dtype, length, deque[Array]()
+
+    def get(self, length: int) -> Array:
+        """Return an uninitialised array, in memory that is not used any more where there is enough."""
+        with suppress(IndexError):  # other threads take some, too
+            if (used := self._arrays.pop()).size >= length:
+                return used[:length]
+        return np.empty(max(1, length, self._length), self._dtype)[:length]
+
+    def put(self, part: Array) -> None:
+        """Keep the memory of what `get` returned, or of a part of it, that is not used any more; arrays that own theirs are passed over."""
+        whole = part.base
+        if isinstance(whole, np.ndarray) and whole.dtype == self._dtype and (not self._length or whole.size == self._length):
+            self._arrays.append(whole)
 
 
 class Workers:

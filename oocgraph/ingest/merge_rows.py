@@ -7,16 +7,14 @@ so the rows of a block lie near each other in the old files, and what is read is
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
+from oocgraph.external_sort.workers import Spare
 from oocgraph.ingest.build_job import BIN_RECORDS, RECORD_BYTES, Job
 from oocgraph.ingest.rows import GroupWriter, RowBlock
 from oocgraph.ingest.stored_rows import StoredRows
@@ -122,33 +120,6 @@ def _blocks(group: str, sides: Sequence[Side], num_vertices: int, limit: int) ->
             start = stop
 
 
-class _Spare:
-    """Memory of blocks that are written, for the next ones: fresh pages of 16 MiB cost as much time as merging what they hold.
-
-    Parameters
-    ----------
-    length
-        Elements of a block at the most; arrays that are longer are not kept.
-    """
-
-    def __init__(self, length: int) -> None:
-        self._length, self._arrays = length, deque[Array]()
-
-    def get(self, length: int, dtype: np.dtype[Any]) -> Array:
-        """Return an uninitialised array, in memory that is not used any more where there is some."""
-        if length > self._length:
-            return np.empty(length, dtype)
-        with suppress(IndexError):  # other threads take some, too
-            return self._arrays.pop()[:length]
-        return np.empty(self._length, dtype)[:length]
-
-    def put(self, part: Array) -> None:
-        """Keep the array that a part was taken from, if `get` made it; of one dtype in all calls."""
-        whole = part.base
-        if isinstance(whole, np.ndarray) and whole.size == self._length:
-            self._arrays.append(whole)
-
-
 class _Merging:
     """Merges blocks of rows of one group, in any thread."""
 
@@ -158,7 +129,7 @@ class _Merging:
         self._has_loops = any(side.store.attributes.num_self_loops for side in sides)
         self.has_parallel = False
         self._columns, self._num_vertices, self._local = list(job.payload.stored), num_vertices, threading.local()
-        self._keys, self._planes = _Spare(limit), _Spare(limit)
+        self._keys, self._planes = Spare(np.dtype(np.uint64 if self._columns else np.uint32), limit), Spare(np.dtype(np.uint32), limit)
 
     def merged(self, rows: Rows) -> RowBlock:
         """Return what is written of some rows; where each begins, counted from the first."""
@@ -172,7 +143,7 @@ class _Merging:
         kind, shift = np.dtype(np.uint64 if self._columns else np.uint32), 32 if self._columns else 0
         longest = int(max(a_length.max(initial=0), b_length.max(initial=0)))
         work = scratch.get("work", 3 * longest, kind).reshape(3, longest)
-        out = self._keys.get(a.size + b.size, kind)
+        out = self._keys.get(a.size + b.size)
         counts = scratch.get("counts", 1 << DIGIT_BITS, np.int64)
         renumber(a, self._sides[0].new_of)
         renumber(b, self._sides[1].new_of)
@@ -231,7 +202,7 @@ class _Merging:
     def _block(self, first: int, indices: Array, columns: Records, lengths: Array) -> RowBlock:
         plane_offsets, planes, loops = np.zeros(self._num_planes + 1, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint32)
         if self._num_planes:
-            planes = self._planes.get(int(np.minimum(lengths, self._num_planes).sum()), np.dtype(np.uint32))
+            planes = self._planes.get(int(np.minimum(lengths, self._num_planes).sum()))
             deal_planes(indices, lengths, 0, plane_offsets, planes)
         if self._has_loops:
             loops = indices[indices == np.repeat(np.arange(first, first + lengths.size), lengths)]

@@ -6,13 +6,12 @@ In: bins of keys ``row << bits | col`` in store order. Out: the arrays of one gr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from oocgraph.external_sort.oversize import Piece, RangedFiles, pieces
+from oocgraph.external_sort.workers import Spare
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.planes import new_planes
 from oocgraph.kernels.build import deal_planes, split_rows
@@ -41,7 +40,7 @@ def write_group(group: str, entries: RangedFiles, classes: DegreeClasses, job: J
     num_vertices = classes.num_vertices
     bits, dtype = key_bits(num_vertices), index_dtype(num_vertices)
     parts = _parts(pieces(entries, job.sizes.capacity, job.workers), job.sizes.capacity)
-    spare: list[Any] = []  # memory of indices that are written
+    spare = Spare(dtype)  # memory of indices that are written
 
     def rows(part: _Part) -> RowBlock:
         piece, offset = part.piece, part.offset
@@ -50,7 +49,7 @@ def write_group(group: str, entries: RangedFiles, classes: DegreeClasses, job: J
             first, stop = 0, 0
         else:
             first, stop = -(-piece.low >> bits), min(num_vertices, -(-piece.high >> bits))
-        indices, indptr = _room(spare, keys.size, dtype), np.empty(max(0, stop - first), np.int64)
+        indices, indptr = spare.get(keys.size), np.empty(max(0, stop - first), np.int64)
         num_loops = split_rows(keys, np.uint64(bits), first, offset, indices, indptr)
         loops = np.empty(0, dtype)
         if num_loops:
@@ -67,7 +66,7 @@ def write_group(group: str, entries: RangedFiles, classes: DegreeClasses, job: J
     target = GroupWriter(group, classes, job, num_planes)
     for block in job.results(f"write {group}", rows, parts):
         target.append(block)
-        spare.append(block.indices.base)
+        spare.put(block.indices)
     return target.finish()
 
 
@@ -109,14 +108,6 @@ class GroupWriter:
             writer.write(f"{self._group}/degrees/value", classes.value)
             writer.write(f"{self._group}/degrees/first_vertex", classes.first_vertex[:-1])
         return self.num_entries, self.num_loops
-
-
-def _room(spare: list[Any], length: int, dtype: np.dtype[Any]) -> Array:
-    """Return an array in memory that is not used any more, if it suffices: fresh pages cost a fault each."""
-    with suppress(IndexError):
-        if (used := spare.pop()).size >= length:
-            return np.asarray(used[:length])
-    return np.empty(max(1, length), dtype)[:length]
 
 
 @dataclass(frozen=True, slots=True)
