@@ -151,11 +151,16 @@ class Forest(Closing):
 
         Where not all entries count, only the vertices with the fewest neighbours: those of the first band.
         """
-        store = self.store
-        sizes = np.diff(store.plane_offsets).tolist() if store.attributes.vertex_order == "degree" else []
-        if sizes and store.num_rows and (mask := self._mask(store.pull_group)) is not None:
+        store, mask = self.store, self._mask(self.store.pull_group)
+        sizes = np.diff(store.plane_offsets).tolist() if self._has_planes(store.pull_group) else []
+        if mask is None:
+            self._link_whole_planes(sizes, most)
+        elif sizes and store.num_rows:
             self._link_live_planes(mask, sizes)
-            sizes = []
+        self.num_bytes += self.plane_bytes
+
+    def _link_whole_planes(self, sizes: list[int], most: int | None) -> None:
+        """Link every vertex with its first neighbours, plane by plane."""
         for plane, size in enumerate(sizes[:most]):
             if most is None and plane > 1 and self._entries_left() <= size:
                 break
@@ -163,7 +168,6 @@ class Forest(Closing):
             self.num_planes += 1
             self._compress()
             self.progress("planes", plane + 1, len(sizes))
-        self.num_bytes += self.plane_bytes
 
     def _link_plane(self, plane: int, size: int) -> int:
         """Link the first vertices, `size` of them, with their neighbours in a plane; returns bytes read."""
