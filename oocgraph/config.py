@@ -126,7 +126,8 @@ def settings() -> Settings:
     Raises
     ------
     ArgumentError
-        A setting has a wrong type or value, or the key ``oocgraph`` holds a name that is no setting; or /proc is missing.
+        A setting has a wrong type or value, or the key ``oocgraph`` holds a name that is no setting; a file of
+        Dask's configuration cannot be read; or /proc is missing.
 
     Examples
     --------
@@ -136,8 +137,10 @@ def settings() -> Settings:
     require_proc()
     asked: Mapping[str, Any] = {}
     if "dask" in sys.modules or _may_be_configured():
-        import dask.config
-
+        try:
+            import dask.config
+        except ValueError as error:  # as Dask raises for a file that is no YAML
+            raise ArgumentError(f"Dask's configuration cannot be read; mend the file: {' '.join(str(error).split())}") from None
         asked = dask.config.get("oocgraph", {})
         _tell_dask()
     now = f"{asked!r} {num_cores()}"  # as a text, in which True is not 1

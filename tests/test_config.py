@@ -63,6 +63,19 @@ def test_a_file_overrides_a_default(tmp_path):
     assert done.stdout.split() == ["7"]
 
 
+def test_a_file_that_is_no_yaml_is_named(tmp_path):
+    """In one sentence that says what to do, not in a traceback of Dask's."""
+    (tmp_path / "mine.yaml").write_text("oocgraph: [broken\n")
+    code = "from oocgraph.config import settings; settings()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "DASK_CONFIG": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 1
+    assert last.startswith("oocgraph.errors.ArgumentError: Dask's configuration cannot be read; mend the file: ")
+    assert str(tmp_path / "mine.yaml") in last
+
+
 def test_files_are_looked_for_where_dask_looks(monkeypatch, tmp_path):
     """The folders are Dask's own; a file that does not name the package says nothing about it."""
     monkeypatch.setenv("DASK_CONFIG", str(tmp_path))
