@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.kernel_caches import cache_without
 from tests.reference_build import reference_build
 
 SCRIPT = """
-import dataclasses, json, sys
+import dataclasses, json, numba, sys
 from oocgraph import bfs, open_graph
 from oocgraph.kernels import load, warm
 from oocgraph.engine import shard_plan
@@ -30,21 +31,24 @@ else:
     for direction in ("auto", "pull"):  # the first finds all levels in one call, by one thread
         bfs(sys.argv[1], 0, direction=direction)
 compiled = [kernel.__name__ for kernel, _ in calls if kernel.stats.cache_misses]
-print(json.dumps({"cold": cold, "compiled": compiled}))
+warmed = {(kernel, tuple(numba.typeof(argument) for argument in arguments)) for kernel, arguments in calls}
+others = [kernel.__name__ for kernel, _ in calls for signature in kernel.overloads if (kernel, signature) not in warmed]
+print(json.dumps({"cold": cold, "compiled": compiled + others}))
 """
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """Return the environment of processes that share a cache, which is cold before the first."""
-    return {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("cache")), "PYTHONPATH": str(Path(__file__).parents[2])}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
-def test_cold_cache_is_filled_elsewhere_and_then_suffices(tmp_path, environment):
+def test_cold_cache_is_filled_elsewhere_and_then_suffices(tmp_path):
+    """What a search calls is what was warmed, with the same types of arguments."""
     rng = np.random.default_rng(0)
     for name in ("directed", "undirected"):
         ends = rng.integers(0, 5000, (2, 60_000))
         reference_build(*ends, tmp_path / name, directed=name == "directed")
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "undirected"), "memory"]
+    cache = cache_without(tmp_path / "cache", ("serial_levels", "few"), [command], ENVIRONMENT)
+    environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(cache)}
     for name, mode, cold in (("undirected", "memory", True), ("undirected", "disk", False), ("directed", "disk", False)):
         done = subprocess.run(
             [sys.executable, "-c", SCRIPT, str(tmp_path / name), mode], check=True, capture_output=True, text=True, env=environment
@@ -74,12 +78,12 @@ print(json.dumps({"cold": cold, "compiled": compiled}))
 """
 
 
-def test_kernels_that_gather_for_a_device_are_compiled_when_one_is_used(tmp_path, environment):
+def test_kernels_that_gather_for_a_device_are_compiled_when_one_is_used(tmp_path):
     """They are no part of what a search without a device waits for."""
+    command = [sys.executable, "-c", GATHER_SCRIPT, str(tmp_path / "file")]
+    environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(cache_without(tmp_path / "cache", ("gather",), [command], ENVIRONMENT))}
     for cold in (True, False):
-        done = subprocess.run(
-            [sys.executable, "-c", GATHER_SCRIPT, str(tmp_path / "file")], check=True, capture_output=True, text=True, env=environment
-        )
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
         assert json.loads(done.stdout) == {"cold": cold, "compiled": []}
 
 
@@ -108,8 +112,7 @@ def test_kernels_of_a_product_are_compiled_for_its_dtypes_elsewhere(tmp_path):
     """One process for each combination of dtypes that is not cached, none when all are."""
     src, dst = np.arange(200), (np.arange(200) * 7 + 1) % 200
     reference_build(src, dst, tmp_path / "g", implied=(0, 200))
-    package = str(Path(__file__).parents[2])
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": package}
+    environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     for num_asked in (4, 0):
         done = subprocess.run(
             [sys.executable, "-c", PRODUCT_SCRIPT, str(tmp_path / "g")], check=True, capture_output=True, text=True, env=environment
@@ -129,7 +132,7 @@ print(spmv(sp.eye_array(3, format="csr"), np.ones(3)).tolist())
 
 
 def test_where_no_process_can_be_started_a_kernel_is_compiled_here_and_that_is_logged(tmp_path):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, "-c", BROKEN_SCRIPT], check=True, capture_output=True, text=True, env=environment)
     assert done.stdout == "[1.0, 1.0, 1.0]\n"
     assert "compiling in this process" in done.stderr

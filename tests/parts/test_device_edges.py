@@ -22,6 +22,9 @@ from tests.engine.test_device import device, devices  # noqa: F401
 
 ON_CPU, ON_DEVICE = Resources(device="cpu"), Resources(device="cuda", num_partitions=4)
 
+SMALLEST = (0, 7, 64)
+"""No edges on the device, batches of 7 rows, buffers of 64 bytes."""
+
 
 @pytest.fixture
 def use(monkeypatch):
@@ -51,14 +54,25 @@ def cramped(monkeypatch):
     return cramp
 
 
-@pytest.fixture(scope="module")
-def graphs(tmp_path_factory):
-    """Build a Kronecker graph of scale 12, and a directed one with hubs."""
-    folder, rng = tmp_path_factory.mktemp("graphs"), np.random.default_rng(1)
-    ends = rng.integers(0, 4000, (2, 30_000)) ** 2 // 4000
+def with_hubs(folder, scale):
+    """Build a Kronecker graph, and a directed one with about as many vertices."""
+    num_vertices, rng = 1 << scale, np.random.default_rng(1)
+    ends = rng.integers(0, num_vertices, (2, 7 * num_vertices)) ** 2 // num_vertices
     ends = np.concatenate([ends, [[5, 17], [0, 0]]], axis=1)
     directed = oocgraph.build_csr(tuple(ends), folder / "directed.zarr", directed=True)
-    return [oocgraph.generate_kronecker(12, folder / "kron.zarr", seed=3), directed]
+    return [oocgraph.generate_kronecker(scale, folder / "kron.zarr", seed=3), directed]
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory):
+    """Return graphs with hubs, with 4,096 vertices."""
+    return with_hubs(tmp_path_factory.mktemp("graphs"), 12)
+
+
+@pytest.fixture(scope="module")
+def small_graphs(tmp_path_factory):
+    """Return graphs with hubs whose edges fill hundreds of buffers of 64 bytes."""
+    return with_hubs(tmp_path_factory.mktemp("small"), 9)
 
 
 @pytest.fixture(scope="module")
@@ -70,14 +84,14 @@ def uneven(tmp_path_factory):
     return store, oocgraph.partition_graph(store, 3, policy="eec", path=folder / "parts")
 
 
-@pytest.mark.parametrize("cramp", [None, (0.5, 100, 4096), (0, 7, 64)])
+@pytest.mark.parametrize("cramp", [None, (0.5, 100, 4096), SMALLEST])
 @pytest.mark.parametrize("partition", ["1d", "2d", "hvc"])
-def test_levels_are_those_of_the_processor(graphs, partition, cramp, use, cramped, device, tmp_path):  # noqa: F811
+def test_levels_are_those_of_the_processor(graphs, small_graphs, partition, cramp, use, cramped, device, tmp_path):  # noqa: F811
     """However many edges are on the device; the tree is valid, and nothing is left there."""
     use(device)
     if cramp is not None:
         cramped(*cramp)
-    for store in graphs:
+    for store in small_graphs if cramp == SMALLEST else graphs:
         parts, resources = partition, ON_DEVICE
         if partition == "hvc":
             parts = oocgraph.partition_graph(store, 3, policy="hvc", path=tmp_path / f"{store.attributes.directed}.parts")
