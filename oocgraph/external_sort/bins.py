@@ -8,6 +8,7 @@ without a lock.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from itertools import pairwise
@@ -22,12 +23,14 @@ from oocgraph.kernels.build import pack_keys, scatter, unpack_keys
 from oocgraph.kernels.packed_keys import (
     COUNT_BYTES,
     HEADER_BYTES,
+    LEAST_BYTES,
     MOST_BYTES,
     ROOM_BYTES,
     SPARE_BYTES,
     pack_slices,
     packed_form,
     unpack_slices,
+    whole_slices,
 )
 from oocgraph.store.files import write_all, write_views
 from oocgraph.store.records import Records
@@ -130,25 +133,34 @@ class BinFiles(NumberedFiles):
         return self._next(self._cursor(index), int(self.counts[index]), self._dtypes, scratch.get)
 
     def blocks(self, index: int, block_length: int) -> Iterator[Records]:
-        """Iterate over a bin's records, `block_length` at a time; over packed keys as they were appended."""
+        """Iterate over a bin's records, `block_length` at a time; of packed keys at most so many, or what was appended at once."""
         if self._is_packed:
-            return ((keys,) for keys in self._slices(index))
+            return ((keys,) for keys in self._slices(index, block_length))
         return self._blocks(index, block_length, self._dtypes)
 
     def key_blocks(self, index: int, block_length: int) -> Iterator[Array]:
         """Iterate over a bin's keys alone, as over its records."""
         if self._is_packed:
-            return self._slices(index)
+            return self._slices(index, block_length)
         return (keys for (keys,) in self._blocks(index, block_length, self._key_parts))
 
-    def _slices(self, index: int) -> Iterator[Array]:
-        """Iterate over the packed keys of a bin."""
-        header, place, left = np.empty(4, np.int64), 0, int(self.counts[index])
+    def _slices(self, index: int, most: int) -> Iterator[Array]:
+        """Iterate over the packed keys of a bin, several slices at a time."""
+        place, left, end = 0, int(self.counts[index]), os.fstat(self.fd(index)).st_size
         while left:
-            read_into(self.fd(index), [header], place)
-            count, size = int(header[0]), HEADER_BYTES + int(header[1])
-            yield self._unpacked(index, place, size, count, lambda _, length, dtype: np.empty(length, dtype))
-            place, left = place + size, left - count
+            size = min(end - place, HEADER_BYTES + LEAST_BYTES * most)
+            data = np.empty(size + SPARE_BYTES, np.uint8)
+            read_into(self.fd(index), [data[:size]], place)
+            taken, count = whole_slices(data, size, most)
+            if count:
+                keys = np.empty(count, np.uint64)
+                unpack_slices(data, taken, np.uint64(self.bins.starts[index]), keys)
+            else:
+                count, taken = (int(one) for one in data[:16].view(np.int64))
+                taken += HEADER_BYTES
+                keys = self._unpacked(index, place, taken, count, lambda _, length, dtype: np.empty(length, dtype))
+            yield keys
+            place, left = place + taken, left - count
 
     def _unpacked(self, index: int, place: int, size: int, count: int, new: Callable[[str, int, Any], Array]) -> Array:
         """Read packed slices: `size` bytes from `place` on, of so many keys."""

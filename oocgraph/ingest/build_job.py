@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -27,8 +27,9 @@ from oocgraph.types import Array, AskedOrder, Codec, Duplicates, Progress
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MAX_BINS = 256
-"""Temporary files that one step writes to at once."""
+MAX_BINS, MOST_BINS = 256, 768
+"""Temporary files that one step writes to at once, and how many it may where a bin would not fit into memory otherwise: a process may often
+open 1024."""
 
 BIN_RECORDS = 1 << 20
 """Records that a bin should have: 8 MiB of keys sort in the cache (210 M keys/s a core)."""
@@ -63,6 +64,9 @@ COMPRESSION_BYTES = 16 << 20
 
 TEXT_COPIES = 16
 """Bytes held for each byte of strings that is sorted: copies, offsets, the hash table of distinct ones, the order."""
+
+VERTEX_BYTES = 5
+"""Bytes of a vertex in memory: its number, and a flag."""
 
 VERTEX_SHARE = 0.5
 """Share of the free budget that vertex arrays may take; beyond it they stay on disk and are joined instead."""
@@ -115,6 +119,8 @@ class Sizes:
         Bytes of strings that a thread may hold to sort.
     resident_ids
         Vertices whose numbers (4 bytes each, and a flag) fit the share of vertex arrays.
+    record_bytes
+        Bytes that a record takes while it is sorted.
     """
 
     threads: int
@@ -122,6 +128,12 @@ class Sizes:
     capacity: int
     resident_ids: int
     text_bytes: int
+    record_bytes: int = RECORD_BYTES
+
+    def beside(self, vertex_bytes: int) -> Sizes:
+        """Return the sizes of steps beside which vertex arrays hold so many bytes: threads sort with what is left of the arrays' share."""
+        left = max(0, VERTEX_BYTES * self.resident_ids - vertex_bytes)
+        return replace(self, capacity=self.capacity + left // (self.threads * self.record_bytes))
 
     @property
     def slice_ids(self) -> int:
@@ -144,10 +156,14 @@ class Sizes:
             )
         return slices
 
-    def num_bins(self, num_records: int, *, max_bins: int = MAX_BINS) -> int:
-        """Return the number of bins for about `num_records` records."""
-        wanted = min(BIN_RECORDS, max(1, self.capacity // 3))
-        return min(max_bins, max(1, -(-num_records // wanted)))
+    def num_bins(self, num_records: int, *, shares: int = 1) -> int:
+        """Return the number of bins for about `num_records` records, of which `shares` kinds are written at once.
+
+        `MAX_BINS` suffice if a thread can sort twice what is in one: a bin that it cannot sort is read three times and written twice.
+        """
+        wanted, fitting = min(BIN_RECORDS, max(1, self.capacity // 3)), max(1, self.capacity // 2)
+        most = max(MAX_BINS // shares, min(MOST_BINS // shares, -(-num_records // fitting)))
+        return min(most, max(1, -(-num_records // wanted)))
 
 
 def workers_for(threads: int, available_bytes: int) -> int:
@@ -176,7 +192,7 @@ def ample_build_bytes(threads: int, payload_bytes: int, num_ids: int, *, compres
     """Return with what a build reads the largest blocks and holds the numbers of all vertices: more memory gains little."""
     least = least_build_bytes(threads, payload_bytes, compressed=compressed)
     per_edge = sum(_edge_bytes(payload_bytes))
-    return least + max(2 * 5 * num_ids, 2 * threads * MAX_BLOCK_ROWS * per_edge // 2)
+    return least + max(2 * VERTEX_BYTES * num_ids, 2 * threads * MAX_BLOCK_ROWS * per_edge // 2)
 
 
 def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: bool = False) -> Sizes:
@@ -214,7 +230,7 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: 
     text = free // (threads * TEXT_COPIES)
     share = (free - resident) // threads
     rows = min(MAX_BLOCK_ROWS, max(MIN_BLOCK_ROWS, share // per_row))
-    return Sizes(threads, rows, max(MIN_BLOCK_ROWS, share // per_record), resident // 5, text)
+    return Sizes(threads, rows, max(MIN_BLOCK_ROWS, share // per_record), resident // VERTEX_BYTES, text, per_record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

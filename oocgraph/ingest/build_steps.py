@@ -55,6 +55,8 @@ def build_steps(edges: EdgeSource, job: Job) -> Metrics:
         blocks = ranked_blocks(clean, classes, job, all_used=ids.all_used, extra=_extra(edges, ids))
         num_input = write_vertices(blocks, ids, kind, job, num_vertices=num_vertices)
     vertex_bytes = sum(file.resident.nbytes for file in (clean.degree, clean.has_out) if file is not None and file.resident is not None)
+    if clean.degree.resident is not None:
+        job = replace(job, sizes=job.sizes.beside(vertex_bytes))
     with job.phase("relabel"):
         entries = relabel(clean, classes, job)
     num_planes = classes.num_planes() if by_degree else 0

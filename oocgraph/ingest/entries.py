@@ -21,10 +21,11 @@ from oocgraph.kernels.entries import (
     HEADER_BYTES,
     LISTS,
     SPARE_BYTES,
+    column_form,
     measure_entries,
     measure_lists,
-    read_slice,
     read_slices,
+    whole_slices,
     write_entries,
     write_lists,
 )
@@ -73,7 +74,7 @@ class EntryFiles(NumberedFiles):
         self.bins, self.table, self.rank = RowRanges(tuple(start << bits for start in rows.starts)), rows.table, rank
         self.firsts = np.array(rows.starts[:-1], np.int64)
         self.row_bytes = np.array([_bytes_of(stop - start) for start, stop in pairwise(rows.starts)], np.int64)
-        self.col_bytes, self.bits = -(-bits // 8), np.uint64(bits)
+        self.column_form, self.bits = column_form(bits), np.uint64(bits)
         self.counts = np.zeros(rows.num_bins, np.int64)
 
     def append(self, counts: Array, slices: Sequence[Slices]) -> None:
@@ -88,21 +89,29 @@ class EntryFiles(NumberedFiles):
         size = self.size(index)
         data, keys = scratch.get("slices", size + SPARE_BYTES, np.uint8), scratch.get("read keys", int(self.counts[index]), np.uint64)
         read_into(self.fd(index), [data[:size]], 0)
-        read_slices(data, size, np.uint64(self.firsts[index]), self.bits, self.col_bytes, self.row_bytes[index], self.rank, keys)
+        read_slices(data, size, np.uint64(self.firsts[index]), self.bits, *self.column_form, self.row_bytes[index], self.rank, keys)
         return (keys,)
 
-    def blocks(self, index: int, _block_length: int) -> Iterator[Records]:
-        """Iterate over a bin's entries, a slice at a time: no more of them than there were edges in a block."""
-        header, place, size = np.empty(4, np.int64), 0, self.size(index)
-        while place < size:
-            place = read_into(self.fd(index), [header], place)
-            kind, number, num_bytes, row = header.tolist()
-            data = np.empty(num_bytes + SPARE_BYTES, np.uint8)
-            place = read_into(self.fd(index), [data[:num_bytes]], place)
-            keys = np.empty(num_bytes // self.col_bytes if kind == LISTS else number, np.uint64)
-            first, row_bytes = np.uint64(self.firsts[index]), self.row_bytes[index]
-            count = read_slice(data, 0, kind, number, np.uint64(row), first, self.bits, self.col_bytes, row_bytes, self.rank, keys, 0)
+    def blocks(self, index: int, block_length: int) -> Iterator[Records]:
+        """Iterate over a bin's entries, `block_length` at a time or what came of one block of edges."""
+        place, end, low_bytes = 0, self.size(index), self.column_form[0]
+        while place < end:
+            size = min(end - place, HEADER_BYTES + 2 * block_length)
+            data = self._bytes(index, place, size)
+            taken, most = whole_slices(data, size, low_bytes, block_length)
+            if not taken:
+                taken = HEADER_BYTES + int(data[16:24].view(np.int64)[0])
+                data = self._bytes(index, place, taken)
+                _, most = whole_slices(data, taken, low_bytes, block_length)
+            keys, first = np.empty(most, np.uint64), np.uint64(self.firsts[index])
+            count = read_slices(data, taken, first, self.bits, *self.column_form, self.row_bytes[index], self.rank, keys)
             yield (keys[:count],)
+            place += taken
+
+    def _bytes(self, index: int, place: int, size: int) -> Array:
+        data = np.empty(size + SPARE_BYTES, np.uint8)
+        read_into(self.fd(index), [data[:size]], place)
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +162,12 @@ def deal_edges(keys: Array, col_bits: int, forward: EntryFiles, backward: EntryF
     lists, list_sizes, list_counts = (np.zeros(forward.counts.size, np.int64) for _ in range(3))
     sizes, counts = (np.zeros(backward.counts.size, np.int64) for _ in range(2))
     cols, bin_of = scratch.get("columns", keys.size, np.uint32), scratch.get("bin_of", keys.size, np.uint16)
-    measure_lists(keys, bits, rank, forward.table, forward.col_bytes, list_counts, lists, list_sizes)
+    measure_lists(keys, bits, rank, forward.table, *forward.column_form, list_counts, lists, list_sizes)
     last = np.full(backward.counts.size, row)
     measure_entries(keys, bits, rank, backward.table, backward.row_bytes, is_undirected, last, cols, bin_of, counts, sizes)
     ahead = Slices.of_sizes(LISTS, lists, list_sizes, int(row), "lists", scratch)
     back = Slices.of_sizes(ENTRIES, counts, sizes, int(row), "entries", scratch)
-    write_lists(keys, bits, rank, cols, forward.table, forward.firsts, forward.col_bytes, ahead.starts.copy(), ahead.data)
+    write_lists(keys, bits, rank, cols, forward.table, forward.firsts, *forward.column_form, ahead.starts.copy(), ahead.data)
     last[:] = row
     write_entries(keys, bits, cols, bin_of, backward.firsts, backward.row_bytes, last, back.starts.copy(), back.data)
     if is_undirected:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oocgraph.errors import BudgetError
-from oocgraph.ingest.build_job import VERTEX_SHARE, Job
+from oocgraph.ingest.build_job import VERTEX_BYTES, VERTEX_SHARE, Job
 from oocgraph.ingest.dedupe import CleanEdges, CleanPiece
 from oocgraph.memory import enough_memory, format_bytes
 from oocgraph.store.locality import rank_by_locality
@@ -50,7 +50,7 @@ def has_room(num_ids: int, job: Job) -> bool:
 
 
 def _room(job: Job) -> int:
-    return 5 * job.sizes.resident_ids
+    return VERTEX_BYTES * job.sizes.resident_ids
 
 
 def _check_room(num_ids: int, job: Job) -> None:

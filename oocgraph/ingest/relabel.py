@@ -13,7 +13,7 @@ import numpy as np
 
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import KeyBins, balanced_bins, uniform_bins
-from oocgraph.ingest.build_job import MAX_BINS, Job
+from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.dedupe import CleanEdges, CleanPiece
 from oocgraph.ingest.entries import EntryFiles, deal_edges
 from oocgraph.kernels.build import rename_cols, rename_rows
@@ -33,7 +33,7 @@ def entry_rows(classes: DegreeClasses, job: Job, *, num_entries: int, known: boo
         exact = classes.entries_below(rows.astype(np.float64)) / total
         return exact if known else exact + rows / last
 
-    count = job.sizes.num_bins(num_entries, max_bins=MAX_BINS // 2 if job.directed else MAX_BINS)
+    count = job.sizes.num_bins(num_entries, shares=2 if job.directed else 1)
     return balanced_bins(0, last, count, weights)
 
 
@@ -48,7 +48,7 @@ def entry_bins(classes: DegreeClasses, job: Job, *, num_entries: int, known: boo
         exact = classes.entries_below(rows) / total
         return exact if known else exact + rows / last
 
-    count = job.sizes.num_bins(num_entries, max_bins=MAX_BINS // 2 if job.directed else MAX_BINS)
+    count = job.sizes.num_bins(num_entries, shares=2 if job.directed else 1)
     return balanced_bins(0, last << bits, count, weights)
 
 

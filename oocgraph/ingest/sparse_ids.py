@@ -15,7 +15,7 @@ import numpy as np
 
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import SplitterBins
-from oocgraph.ingest.build_job import MAX_BINS, Job
+from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.read_edges import ColumnReader, expected_rows, first_blocks, raw_bins
 from oocgraph.kernels.build import edge_keys
@@ -168,7 +168,7 @@ def id_bins(sample: Array, job: Job, *, num_rows: int) -> SplitterBins:
 
     Half of the splitters are quantiles of the sample, half divide its range evenly.
     """
-    count = job.sizes.num_bins(2 * num_rows, max_bins=MAX_BINS // 2)
+    count = job.sizes.num_bins(2 * num_rows, shares=2)
     if not sample.size or count == 1:
         return SplitterBins(np.empty(0, np.uint64))
     ordered = np.sort(sample)

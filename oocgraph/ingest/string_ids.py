@@ -90,7 +90,7 @@ def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[Strin
     splitters = _splitters(sample, job, num_strings=2 * num_rows * len(sample) // max(1, num_sampled))
     cuts = Placed.of([splitters])
     text = TextFiles(job.folder(f"{name}-text"), len(splitters) + 1)
-    hash_bins = uniform_bins(0, 1 << 64, job.sizes.num_bins(2 * num_rows, max_bins=MAX_BINS // 2))
+    hash_bins = uniform_bins(0, 1 << 64, job.sizes.num_bins(2 * num_rows, shares=2))
     by_source = BinFiles(job.folder(f"{name}-by-source"), hash_bins, [np.uint64, *job.payload.binned])
 
     def add_text(strings: Placed, hashes: Array) -> None:

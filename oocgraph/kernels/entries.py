@@ -6,7 +6,8 @@ less the bin's first, and the provisional row as the distance from the one befor
 
 A slice is `HEADER_BYTES`, (kind, number of lists or entries, bytes after the header, provisional row to begin from), and
 
-- of lists: row in the bin (uint32), length (uint32), and ranks of columns in `col_bytes` each;
+- of lists: row in the bin (uint32), length (uint32), the low bytes of the columns' ranks, `low_bytes` each, and the bits above them,
+  0, 1, 2 or 4 `high_bits` each, the first in the lowest bits of a byte;
 - of entries: distance (7 bits a byte, the last with the top bit clear), row in the bin in `row_bytes`.
 """
 
@@ -32,6 +33,9 @@ LIST_BYTES = 8
 SPARE_BYTES = 4
 """Between slices in memory, and behind the last: numbers of fewer bytes are stored and loaded by four."""
 
+MOST_HIGH_BITS = 4
+"""Bits above whole bytes that are stored beside them; more take another byte."""
+
 AT_ONCE = 64
 """Backward entries that are read before their rows' ranks are: these are on their way from memory meanwhile."""
 
@@ -39,8 +43,30 @@ NO_BIN = 2**16 - 1
 """Instead of a bin: an undirected self-loop has no backward entry."""
 
 
+def column_form(bits: int) -> tuple[int, int]:
+    """Return low bytes and high bits of a column's rank below ``2**bits``.
+
+    Examples
+    --------
+    >>> [column_form(bits) for bits in (3, 24, 25, 27, 29)]
+    [(1, 0), (3, 0), (3, 1), (3, 4), (4, 0)]
+    """
+    low, high = divmod(bits, 8)
+    if not low or high > MOST_HIGH_BITS:
+        return low + 1, 0
+    return low, 1 << (high - 1).bit_length() if high else 0
+
+
 @nb.njit(nogil=True, cache=True)
-def measure_lists(keys: Any, col_bits: Any, rank: Any, table: Any, col_bytes: Any, counts: Any, lists: Any, sizes: Any) -> None:
+def _high_bytes(length: Any, high_bits: Any) -> Any:
+    """Bytes of the high bits of a list."""
+    return (length * high_bits + 7) // 8
+
+
+@nb.njit(nogil=True, cache=True)
+def measure_lists(
+    keys: Any, col_bits: Any, rank: Any, table: Any, low_bytes: Any, high_bits: Any, counts: Any, lists: Any, sizes: Any
+) -> None:
     """Add up entries, lists and bytes of the forward entries for each bin: (num_bins,) int64 each."""
     begin = 0
     while begin < keys.size:
@@ -50,7 +76,7 @@ def measure_lists(keys: Any, col_bits: Any, rank: Any, table: Any, col_bytes: An
         b = table[cell_of(np.uint64(rank[row]))]
         counts[b] += end - begin
         lists[b] += 1
-        sizes[b] += LIST_BYTES + (end - begin) * col_bytes
+        sizes[b] += LIST_BYTES + (end - begin) * low_bytes + _high_bytes(end - begin, high_bits)
         begin = end
 
 
@@ -94,9 +120,11 @@ def measure_entries(
 
 
 @nb.njit(nogil=True, cache=True)
-def write_lists(keys: Any, col_bits: Any, rank: Any, cols: Any, table: Any, firsts: Any, col_bytes: Any, at: Any, out: Any) -> None:
+def write_lists(
+    keys: Any, col_bits: Any, rank: Any, cols: Any, table: Any, firsts: Any, low_bytes: Any, high_bits: Any, at: Any, out: Any
+) -> None:
     """Write the forward entries; ``firsts : (num_bins,) int64`` are rows, and `at` where each bin's next byte goes in ``out``, uint8."""
-    begin = 0
+    begin, low_bits = 0, np.uint32(8 * low_bytes)
     while begin < keys.size:
         row, end = keys[begin] >> col_bits, begin + 1
         while end < keys.size and keys[end] >> col_bits == row:
@@ -108,7 +136,14 @@ def write_lists(keys: Any, col_bits: Any, rank: Any, cols: Any, table: Any, firs
         place += LIST_BYTES
         for i in range(begin, end):
             store_four(out, place, cols[i])
-            place += col_bytes
+            place += low_bytes
+        if high_bits:
+            for first in range(begin, end, 8 // high_bits):
+                byte = np.uint32(0)
+                for i in range(first, min(first + 8 // high_bits, end)):
+                    byte |= (cols[i] >> low_bits) << np.uint32((i - first) * high_bits)
+                out[place] = byte
+                place += 1
         at[b] = place
         begin = end
 
@@ -146,7 +181,8 @@ def read_slice(
     row: Any,
     first: Any,
     bits: Any,
-    col_bytes: Any,
+    low_bytes: Any,
+    high_bits: Any,
     row_bytes: Any,
     rank: Any,
     keys: Any,
@@ -157,14 +193,19 @@ def read_slice(
     Returns how many keys there are then.
     """
     if kind == LISTS:
-        mask = _mask_of(col_bytes)
+        mask, low_bits, high_mask = _mask_of(low_bytes), np.uint64(8 * low_bytes), np.uint64((1 << high_bits) - 1)
         for _ in range(number):
             key = (first + np.uint64(load_four(data, place))) << bits
             length = np.int64(load_four(data, place + 4))
             place += LIST_BYTES
             for i in range(count, count + length):
                 keys[i] = key | np.uint64(load_four(data, place) & mask)
-                place += col_bytes
+                place += low_bytes
+            if high_bits:
+                for i in range(length):
+                    byte = np.uint64(data[place + i * high_bits // 8]) >> np.uint64(i * high_bits % 8)
+                    keys[count + i] |= (byte & high_mask) << low_bits
+                place += _high_bytes(length, high_bits)
             count += length
         return count
     mask, rows = _mask_of(row_bytes), np.empty(AT_ONCE, np.uint64)
@@ -190,8 +231,8 @@ def read_slice(
 
 
 @nb.njit(nogil=True, cache=True)
-def read_slices(data: Any, size: Any, first: Any, bits: Any, col_bytes: Any, row_bytes: Any, rank: Any, keys: Any) -> None:
-    """Write the entries of all slices of a bin, whose bytes are ``data[:size]``, as keys."""
+def read_slices(data: Any, size: Any, first: Any, bits: Any, low_bytes: Any, high_bits: Any, row_bytes: Any, rank: Any, keys: Any) -> Any:
+    """Write the entries of all slices of a bin, whose bytes are ``data[:size]``, as keys; return how many they are."""
     words = np.empty(4, np.int64)
     place, count = 0, 0
     while place < size:
@@ -199,8 +240,24 @@ def read_slices(data: Any, size: Any, first: Any, bits: Any, col_bytes: Any, row
             low, high = load_four(data, place + 8 * word), load_four(data, place + 8 * word + 4)
             words[word] = np.int64(low) | (np.int64(high) << 32)
         place += HEADER_BYTES
-        count = read_slice(data, place, words[0], words[1], np.uint64(words[3]), first, bits, col_bytes, row_bytes, rank, keys, count)
+        row = np.uint64(words[3])
+        count = read_slice(data, place, words[0], words[1], row, first, bits, low_bytes, high_bits, row_bytes, rank, keys, count)
         place += words[2]
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def whole_slices(data: Any, size: Any, low_bytes: Any, most: Any) -> Any:
+    """Return the bytes of the first slices that are whole in ``data[:size]``, and room for their entries: `most`, or one slice."""
+    place, count = np.int64(0), np.int64(0)
+    while place + HEADER_BYTES <= size:
+        kind, more, num_bytes = load_four(data, place), np.int64(load_four(data, place + 8)), np.int64(load_four(data, place + 16))
+        if kind == LISTS:
+            more = (num_bytes - LIST_BYTES * more) // low_bytes
+        if place + HEADER_BYTES + num_bytes > size or (count and count + more > most):
+            break
+        place, count = place + HEADER_BYTES + num_bytes, count + more
+    return place, count
 
 
 def entry_calls() -> list[Call]:
@@ -214,9 +271,10 @@ def entry_calls() -> list[Call]:
     )
     bins, rows = np.zeros(1, np.uint16), np.zeros(1, np.uint64)
     return [
-        (measure_lists, (keys, one, ranks, bins, 1, ids, ids, ids)),
+        (measure_lists, (keys, one, ranks, bins, 1, 0, ids, ids, ids)),
         (measure_entries, (keys, one, ranks, bins, ids, True, rows, ranks, bins, ids, ids)),
-        (write_lists, (keys, one, ranks, ranks, bins, ids, 1, ids, data)),
+        (write_lists, (keys, one, ranks, ranks, bins, ids, 1, 0, ids, data)),
         (write_entries, (keys, one, ranks, bins, ids, ids, rows, ids, data)),
-        (read_slices, (data, 0, one, one, 1, 1, ranks, keys)),
+        (read_slices, (data, 0, one, one, 1, 0, 1, ranks, keys)),
+        (whole_slices, (data, 0, 1, 1)),
     ]

@@ -132,10 +132,23 @@ def unpack_slices(data: Any, size: Any, first: Any, keys: Any) -> None:
             done, left, value = done + run, left - run, value + np.uint64(1)
 
 
+@nb.njit(nogil=True, cache=True)
+def whole_slices(data: Any, size: Any, most: Any) -> Any:
+    """Return the bytes of the first slices that are whole in ``data[:size]``, and their keys: `most`, or one slice."""
+    place, count = np.int64(0), np.int64(0)
+    while place + HEADER_BYTES <= size:
+        more, end = np.int64(load_four(data, place)), place + HEADER_BYTES + np.int64(load_four(data, place + 8))
+        if end > size or (count and count + more > most):
+            break
+        place, count = end, count + more
+    return place, count
+
+
 def packing_calls() -> list[Call]:
     """Return what every build calls."""
     keys, ids, data = np.zeros(1, np.uint64), np.zeros(2, np.int64), np.zeros(64, np.uint8)
     return [
         (pack_slices, (keys, ids, keys, 4, 0, np.zeros((1, 4), np.int64), ids, data)),
         (unpack_slices, (data, 0, np.uint64(0), keys)),
+        (whole_slices, (data, 0, 1)),
     ]

@@ -27,13 +27,17 @@ from tests.reference_build import reference_build
 MANY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+NO_ROOM = 1 << 40
+"""Bytes of a record where bins stay small although vertex arrays leave some of their share."""
+
+
 @pytest.fixture
 def tiny_sizes(monkeypatch):
     """Blocks of a few edges, bins of a few records, and no room for vertex arrays: every external path is taken."""
 
     def shrink(capacity=7, block_rows=5, resident_ids=0):
         def plan(budget, threads, payload_bytes, *, compressed):
-            return build_job.Sizes(threads, block_rows, capacity, resident_ids, 40)
+            return build_job.Sizes(threads, block_rows, capacity, resident_ids, 40, NO_ROOM)
 
         monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", plan)
 
@@ -94,7 +98,7 @@ def test_string_ids_number_as_sorted_positions_do(tmp_path, monkeypatch, graph, 
     used = np.unique(np.concatenate([src, dst]))
     options = {"directed": directed, "keep_self_loops": keep}
     reference_build(src, dst, tmp_path / "a", **options)
-    monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", lambda *_, **__: build_job.Sizes(2, 1 << 7, 50, resident, text_bytes))
+    monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", lambda *_, **__: build_job.Sizes(2, 1 << 7, 50, resident, text_bytes, NO_ROOM))
     text = [pa.array([names[i] for i in side], pa.large_string()) for side in (src, dst)]
     graph = every_knob.build(ArraySource(*text, id_kind="string"), tmp_path / "b", **options, overwrite=True)
     plain = open_graph(tmp_path / "a")
@@ -253,7 +257,7 @@ def test_store_does_not_depend_on_budget_threads_or_order(tmp_path, monkeypatch,
     runs = [(1 << 20, 1 << 20, 1 << 20, 1), (100, 30, 0, 3), (999, 400, 1 << 20, 2), (30, 11, 10, 2)]
     for number, (capacity, block_rows, resident_ids, threads) in enumerate(runs):
         order = rng.permutation(src.size) if number else np.arange(src.size)
-        sizes = build_job.Sizes(threads, block_rows, capacity, resident_ids, 10 * capacity)
+        sizes = build_job.Sizes(threads, block_rows, capacity, resident_ids, 10 * capacity, NO_ROOM)
         monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", lambda *_, sizes=sizes, **__: sizes)
         side = {name: column[order] for name, column in values.items()}
         kind = "string" if ids == "string" else "int64"
