@@ -23,7 +23,7 @@ LAYERS = [
     {"config", "arrays", "arrow"},
     {"machine"},
     {"kernels"},
-    {"memory", "allocator", "progress", "team"},
+    {"memory", "allocator", "progress", "pool", "team"},
     {"listing"},
     {"resources"},
     {"store"},

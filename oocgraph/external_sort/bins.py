@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -89,6 +90,11 @@ class BinFiles(NumberedFiles):
         packed = self._packed(grouped[0], firsts, starts, scratch)
         for index in np.flatnonzero(counts).tolist():
             self._write(index, [values[starts[index] : starts[index + 1]] for values in (*packed, *grouped[1:])])
+
+    def end_dealing(self) -> None:
+        """Forget the table by which `append` finds bins, 80 KiB: bins that are split are hundreds where memory is small."""
+        if isinstance(self.bins, KeyBins):
+            self.bins = replace(self.bins, table=self.bins.table[:0].copy())
 
     def append_to(self, index: int, records: Records, scratch: Scratch) -> None:
         """Append records that all belong to bin `index`."""

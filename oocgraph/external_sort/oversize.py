@@ -103,6 +103,7 @@ def _split(piece: Piece[_Given], capacity: int, scratch: Scratch) -> list[Piece[
     for records in piece.files.blocks(piece.index, capacity // 4):
         parts.append(records, scratch)
     parts.close()
+    parts.end_dealing()
     piece.files.remove(piece.index)
     return [final for index in range(bins.num_bins) for final in _split(Piece(parts, index), capacity, scratch)]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from oocgraph.pool import Pool
 from oocgraph.store.rows import map_ahead
 from oocgraph.types import Array
 
@@ -91,7 +91,7 @@ class Workers:
         self.num_threads = num_threads
         self.scratch = Scratch()
         self._stopping = threading.Event()
-        self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix="oocgraph-build")
+        self._pool = Pool(num_threads, "oocgraph-build")
 
     def ordered(self, function: Callable[[Item], Result], items: Iterable[Item], *, most: int | None = None) -> Iterator[Result]:
         """Apply `function` to each item in the pool; the results come in the items' order, at most ``num_threads + 1`` ahead, or `most`."""
@@ -161,4 +161,4 @@ class Workers:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._stopping.set()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool.close()

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
+from oocgraph.pool import Call, Pool
 from oocgraph.store.arrays import PlainArray, StoredArray, decoded_bytes
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.types import Array
@@ -150,13 +151,13 @@ def map_bounded(function: Callable[[_T], _R], items: Iterable[_T], num_threads: 
     >>> list(map_bounded(abs, [-1, 2, -3], 2))
     [1, 2, 3]
     """
-    with ThreadPoolExecutor(num_threads, thread_name_prefix="oocgraph-rows") as pool:
+    with Pool(num_threads, "oocgraph-rows") as pool:
         yield from map_ahead(pool, function, items, 2 * num_threads - 1)
 
 
-def map_ahead(pool: Executor, function: Callable[[_T], _R], items: Iterable[_T], ahead: int) -> Iterator[_R]:
+def map_ahead(pool: Pool | Executor, function: Callable[[_T], _R], items: Iterable[_T], ahead: int) -> Iterator[_R]:
     """Map in a pool, results in order, with `ahead` items at most taken from `items` beside the one whose result is next."""
-    waiting: deque[Future[_R]] = deque()
+    waiting: deque[Call[_R] | Future[_R]] = deque()
     try:
         for item in items:
             waiting.append(pool.submit(function, item))

@@ -1,0 +1,102 @@
+"""Threads whose results a thread may wait for while a signal interrupts it: no lock is left held, so nothing waits for ever afterwards.
+
+`concurrent.futures` guards each future by a condition that is Python code. An exception that a signal raises in it (Ctrl-C, SIGTERM) may
+leave its lock taken; then the thread that has the result waits for it, and the end of the pool for that thread. With thousands of short
+calls one interrupt in some hundreds does so. Here both sides meet in queues, each step of which is one call of C.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+_T = TypeVar("_T")
+
+
+class Call(Generic[_T]):
+    """A call that a thread makes some time."""
+
+    def __init__(self, function: Callable[..., _T], arguments: tuple[Any, ...]) -> None:
+        self._call: tuple[Callable[..., _T], tuple[Any, ...]] | None = function, arguments
+        self._done: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+
+    def make(self) -> None:
+        """Make the call, unless it was cancelled."""
+        if (call := self._call) is None:
+            return
+        self._call = None
+        try:
+            outcome = call[0](*call[1]), None
+        except BaseException as error:  # raised where the result is asked for
+            self._done.put((None, error))
+        else:
+            self._done.put(outcome)
+
+    def result(self) -> _T:
+        """Wait for what the call returns, or raise what it raises; to be asked for once."""
+        value, error = self._done.get()
+        if error is None:
+            return value  # type: ignore[no-any-return]
+        try:
+            raise error
+        finally:
+            del error  # its traceback holds this frame
+
+    def cancel(self) -> None:
+        """Leave the call out, if it has not begun."""
+        self._call = None
+
+
+class Pool:
+    """Threads that make calls in the order in which they are submitted.
+
+    Parameters
+    ----------
+    num_threads
+        Threads, each of which begins with a call.
+    name
+        What the threads are called, with a number each.
+    """
+
+    def __init__(self, num_threads: int, name: str) -> None:
+        self._num_threads, self._name, self._numbers = num_threads, name, itertools.count()
+        self._threads: list[threading.Thread] = []
+        self._calls: SimpleQueue[Call[Any] | None] = SimpleQueue()
+
+    def submit(self, function: Callable[..., _T], *arguments: Any) -> Call[_T]:
+        """Have a thread call a function."""
+        call = Call(function, arguments)
+        self._calls.put(call)
+        if len(self._threads) < self._num_threads and (number := next(self._numbers)) < self._num_threads:
+            thread = threading.Thread(target=_work, args=(self._calls,), name=f"{self._name}_{number}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return call
+
+    def close(self) -> None:
+        """Leave out calls that have not begun, and wait for the others."""
+        with suppress(Empty):
+            while True:
+                self._calls.get_nowait()
+        for _ in self._threads:
+            self._calls.put(None)
+        for thread in self._threads:
+            if thread.ident is not None:  # not one whose start was interrupted
+                thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _work(calls: SimpleQueue[Call[Any] | None]) -> None:
+    while (call := calls.get()) is not None:
+        call.make()
+        del call
