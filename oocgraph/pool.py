@@ -18,12 +18,17 @@ from typing import Any, Generic, Self, TypeVar
 _T = TypeVar("_T")
 
 
+LONGEST_WAIT = 0.1
+"""Seconds after which who waits looks again: an interrupt may come when the word of an end has been taken and nothing been done with it."""
+
+
 class Call(Generic[_T]):
     """A call that a thread makes some time."""
 
     def __init__(self, function: Callable[..., _T], arguments: tuple[Any, ...]) -> None:
         self._call: tuple[Callable[..., _T], tuple[Any, ...]] | None = function, arguments
-        self._done: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+        self._ended: SimpleQueue[None] = SimpleQueue()
+        self._outcome: tuple[Any, BaseException | None] | None = None
 
     def make(self) -> None:
         """Make the call, unless it was cancelled."""
@@ -31,21 +36,28 @@ class Call(Generic[_T]):
             return
         self._call = None
         try:
-            outcome = call[0](*call[1]), None
+            self._outcome = call[0](*call[1]), None
         except BaseException as error:  # raised where the result is asked for
-            self._done.put((None, error))
-        else:
-            self._done.put(outcome)
+            self._outcome = None, error
+        self._ended.put(None)
+
+    def wait(self) -> None:
+        """Wait for its end; who was interrupted may wait again."""
+        while self._outcome is None:
+            with suppress(Empty):
+                self._ended.get(timeout=LONGEST_WAIT)
 
     def result(self) -> _T:
-        """Wait for what the call returns, or raise what it raises; to be asked for once."""
-        value, error = self._done.get()
+        """Wait for what the call returns, or raise what it raises."""
+        self.wait()
+        assert self._outcome is not None
+        value, error = self._outcome
         if error is None:
             return value  # type: ignore[no-any-return]
         try:
             raise error
         finally:
-            del error  # its traceback holds this frame
+            del error, self  # its traceback holds this frame
 
     def cancel(self) -> None:
         """Leave the call out, if it has not begun."""
@@ -88,6 +100,11 @@ class Pool:
         for thread in self._threads:
             if thread.ident is not None:  # not one whose start was interrupted
                 thread.join()
+
+    def __del__(self) -> None:
+        """Let the threads end."""
+        for _ in self._threads:
+            self._calls.put(None)
 
     def __enter__(self) -> Self:
         return self

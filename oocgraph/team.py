@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,6 +21,7 @@ from oocgraph.config import settings
 from oocgraph.kernels import deques
 from oocgraph.kernels.deques import Member
 from oocgraph.kernels.load import load_kernels
+from oocgraph.pool import Call, Pool
 
 _T = TypeVar("_T")
 
@@ -89,15 +89,15 @@ class Team(Closing):
         self._words, self._done = deques.new_deques(self.threads), deques.new_counts(self.threads)
         self._busy, self._idle = np.zeros(self.threads), np.zeros(self.threads)
         self._running, self._members = threading.Lock(), threading.local()
-        self._helpers: ThreadPoolExecutor | None = None
+        self._helpers: Pool | None = None
         if self.threads > 1:
             load_kernels(deques.team_calls())
-            self._helpers = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="oocgraph-team")
+            self._helpers = Pool(self.threads - 1, "oocgraph-team")
 
     def close(self) -> None:
         """End the threads; closing again does nothing."""
         if self._helpers is not None:
-            self._helpers.shutdown()
+            self._helpers.close()
 
     @property
     def counts(self) -> Counts:
@@ -241,17 +241,21 @@ class Team(Closing):
                 self._busy[t] += busy
                 self._idle[t] += ended[t] - began - busy
 
-        others: list[Future[None]] = [self._helpers.submit(member, t) for t in range(1, self.threads)]
+        others: list[Call[None]] = []
         self.is_sound = False
         try:
+            for t in range(1, self.threads):
+                others.append(self._helpers.submit(member, t))
             member(0)
-            wait(others)
+            for call in others:
+                call.wait()
         finally:
             deques.end(self._words)
-            wait(others)
-            self.is_sound = True
-        for future in others:
-            future.result()
+            for call in others:
+                call.wait()
+            self.is_sound = len(others) == self.threads - 1  # else one may have been called that nothing here knows of
+        for call in others:
+            call.result()
         self._idle += ended.max() - ended
 
 

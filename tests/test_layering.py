@@ -18,12 +18,12 @@ import oocgraph
 ROOT = Path(oocgraph.__file__).parent
 
 LAYERS = [
-    {"errors", "types", "closing", "text", "cache_folder", "locks"},
+    {"errors", "types", "closing", "text", "cache_folder", "locks", "pool"},
     {"arguments"},
     {"config", "arrays", "arrow"},
     {"machine"},
     {"kernels"},
-    {"memory", "allocator", "progress", "pool", "team"},
+    {"memory", "allocator", "progress", "team"},
     {"listing"},
     {"resources"},
     {"store"},

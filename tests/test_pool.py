@@ -62,6 +62,7 @@ def test_items_are_taken_as_they_are_needed():
 INTERRUPTED = """
 import faulthandler, random, signal
 from oocgraph.external_sort.workers import Workers
+from oocgraph.team import team_of
 
 faulthandler.dump_traceback_later(60, exit=True)
 number = 0
@@ -72,19 +73,47 @@ class Stop(Exception):
 def stop(*_):
     raise Stop
 
+def calls():
+    with Workers(2) as workers:
+        workers.each(abs, range(10**9))
+
+def teams():
+    with team_of(3) as team:
+        while True:
+            assert team.run(abs, range(-6, 0)) == [6, 5, 4, 3, 2, 1]
+
+with team_of(3) as team:
+    team.run(abs, range(6))
 signal.signal(signal.SIGALRM, stop)
-for _ in range(250):
+for _ in range(200):
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.002 + random.random() / 200)
-        with Workers(2) as workers:
-            workers.each(abs, range(10**9))
+        WORK()
     except Stop:
         number += 1
 print(number)
 """
 
 
-def test_a_signal_may_come_at_any_moment():
-    """What its handler raises is raised, and the threads end: with futures, one run in two fails or waits for ever."""
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], check=False, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("250\n", "")
+@pytest.mark.parametrize("work", ["calls", "teams"])
+def test_a_signal_may_come_at_any_moment(work):
+    """What its handler raises is raised, and the threads end: with futures, teams wait for ever, and builds every other time."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED.replace("WORK", work)], check=False, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("200\n", "")
+
+
+def test_threads_end_with_a_pool_that_is_not_closed():
+    pool = Pool(2, "some")
+    threads = [pool.submit(threading.current_thread).result() for _ in range(2)]
+    del pool
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_a_result_may_be_waited_for_again():
+    with Pool(1, "some") as pool:
+        call = pool.submit(divmod, 7, 3)
+        call.wait()
+        call.wait()
+        assert (call.result(), call.result()) == ((2, 1), (2, 1))
