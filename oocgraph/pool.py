@@ -7,6 +7,7 @@ calls one interrupt in some hundreds does so. Here both sides meet in queues, ea
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import threading
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
+from weakref import WeakSet
 
 _T = TypeVar("_T")
 
@@ -64,6 +66,16 @@ class Call(Generic[_T]):
         self._call = None
 
 
+_pools: WeakSet[Pool] = WeakSet()
+"""Pools whose threads end before the interpreter does: one that it stops in a library's code takes the process with it."""
+
+
+@atexit.register
+def _close_all() -> None:
+    for pool in list(_pools):
+        pool.close()
+
+
 class Pool:
     """Threads that make calls in the order in which they are submitted.
 
@@ -79,6 +91,7 @@ class Pool:
         self._num_threads, self._name, self._numbers = num_threads, name, itertools.count()
         self._threads: list[threading.Thread] = []
         self._calls: SimpleQueue[Call[Any] | None] = SimpleQueue()
+        _pools.add(self)
 
     def submit(self, function: Callable[..., _T], *arguments: Any) -> Call[_T]:
         """Have a thread call a function."""

@@ -111,6 +111,24 @@ def test_threads_end_with_a_pool_that_is_not_closed():
         assert not thread.is_alive()
 
 
+AT_THE_END = """
+import time
+from oocgraph.pool import Pool
+
+pool = Pool(1, "some")
+pool.submit(lambda: (time.sleep(0.5), print("ended")))
+for _ in range(100):
+    pool.submit(time.sleep, 10)
+time.sleep(0.1)
+"""
+
+
+def test_what_runs_ends_before_the_interpreter_does():
+    """What has not begun is left out."""
+    done = subprocess.run([sys.executable, "-c", AT_THE_END], check=False, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
+
+
 def test_a_result_may_be_waited_for_again():
     with Pool(1, "some") as pool:
         call = pool.submit(divmod, 7, 3)
