@@ -11,6 +11,7 @@ import atexit
 import itertools
 import threading
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from types import TracebackType
@@ -62,8 +63,10 @@ class Call(Generic[_T]):
             del error, self  # its traceback holds this frame
 
     def cancel(self) -> None:
-        """Leave the call out, if it has not begun."""
-        self._call = None
+        """Leave the call out, if it has not begun; who asks for its result gets a `CancelledError`."""
+        if self._call is not None:
+            self._call, self._outcome = None, (None, CancelledError())
+            self._ended.put(None)
 
 
 _pools: WeakSet[Pool] = WeakSet()
@@ -107,7 +110,8 @@ class Pool:
         """Leave out calls that have not begun, and wait for the others."""
         with suppress(Empty):
             while True:
-                self._calls.get_nowait()
+                if (call := self._calls.get_nowait()) is not None:
+                    call.cancel()
         for _ in self._threads:
             self._calls.put(None)
         for thread in self._threads:

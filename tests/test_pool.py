@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import CancelledError
 
 import pytest
 
@@ -24,13 +25,14 @@ def test_results_and_errors_come_to_who_asks():
 
 def test_it_has_as_many_threads_as_it_may():
     """Whichever threads submit."""
-    together = threading.Barrier(4)
+    together, calls = threading.Barrier(4), []
     with Pool(4, "some") as pool:
-        threads = [threading.Thread(target=pool.submit, args=(together.wait, 10)) for _ in range(8)]
+        threads = [threading.Thread(target=lambda: calls.append(pool.submit(together.wait, 60))) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        assert sorted(call.result() for call in calls) == [0, 0, 1, 1, 2, 2, 3, 3]
         assert len(pool._threads) == 4
     assert not any(thread.is_alive() for thread in pool._threads)
 
@@ -45,9 +47,11 @@ def test_what_has_not_begun_is_left_out():
         may_go_on.set()
         last.result()
         pool.submit(time.sleep, 0.2)
-        for _ in range(5):
-            pool.submit(made.append, 3)
+        left = [pool.submit(made.append, 3) for _ in range(5)]
     assert made == [2]
+    for call in left:
+        with pytest.raises(CancelledError):
+            call.result()
 
 
 def test_items_are_taken_as_they_are_needed():

@@ -8,10 +8,10 @@ without a lock.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -21,13 +21,13 @@ from oocgraph.external_sort.key_bins import KeyBins, SplitterBins
 from oocgraph.external_sort.temporary import Folder, NumberedFiles, read_into
 from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels.build import pack_keys, scatter, unpack_keys
+from oocgraph.kernels.intrinsics import SPARE_BYTES
 from oocgraph.kernels.packed_keys import (
     COUNT_BYTES,
     HEADER_BYTES,
     LEAST_BYTES,
     MOST_BYTES,
     ROOM_BYTES,
-    SPARE_BYTES,
     pack_slices,
     packed_form,
     unpack_slices,
@@ -135,7 +135,11 @@ class BinFiles(NumberedFiles):
     def read(self, index: int, scratch: Scratch) -> Records:
         """Return all records of a bin, in arrays of this thread's scratch."""
         if self._is_packed:
-            return (self._unpacked(index, 0, self.size(index), int(self.counts[index]), scratch.get),)
+            size, keys = self.size(index), scratch.get("read keys", int(self.counts[index]), np.uint64)
+            data = scratch.get("read packed", size + SPARE_BYTES, np.uint8)
+            read_into(self.fd(index), [data[:size]], 0)
+            unpack_slices(data, size, np.uint64(self.bins.starts[index]), keys)
+            return (keys,)
         return self._next(self._cursor(index), int(self.counts[index]), self._dtypes, scratch.get)
 
     def blocks(self, index: int, block_length: int) -> Iterator[Records]:
@@ -152,28 +156,10 @@ class BinFiles(NumberedFiles):
 
     def _slices(self, index: int, most: int) -> Iterator[Array]:
         """Iterate over the packed keys of a bin, several slices at a time."""
-        place, left, end = 0, int(self.counts[index]), os.fstat(self.fd(index)).st_size
-        while left:
-            size = min(end - place, HEADER_BYTES + LEAST_BYTES * most)
-            data = np.empty(size + SPARE_BYTES, np.uint8)
-            read_into(self.fd(index), [data[:size]], place)
-            taken, count = whole_slices(data, size, most)
-            if count:
-                keys = np.empty(count, np.uint64)
-                unpack_slices(data, taken, np.uint64(self.bins.starts[index]), keys)
-            else:
-                count, taken = (int(one) for one in data[:16].view(np.int64))
-                taken += HEADER_BYTES
-                keys = self._unpacked(index, place, taken, count, lambda _, length, dtype: np.empty(length, dtype))
+        for data, size, count in self.windows(index, HEADER_BYTES + LEAST_BYTES * most, partial(whole_slices, most=most)):
+            keys = np.empty(count, np.uint64)
+            unpack_slices(data, size, np.uint64(self.bins.starts[index]), keys)
             yield keys
-            place, left = place + taken, left - count
-
-    def _unpacked(self, index: int, place: int, size: int, count: int, new: Callable[[str, int, Any], Array]) -> Array:
-        """Read packed slices: `size` bytes from `place` on, of so many keys."""
-        data, keys = new("read packed", size + SPARE_BYTES, np.uint8), new("read keys", count, np.uint64)
-        read_into(self.fd(index), [data[:size]], place)
-        unpack_slices(data, size, np.uint64(self.bins.starts[index]), keys)
-        return keys
 
     def _blocks(self, index: int, block_length: int, dtypes: list[np.dtype[Any]]) -> Iterator[Records]:
         cursor, count = self._cursor(index), int(self.counts[index])

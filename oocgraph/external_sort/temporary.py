@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+import numpy as np
+
+from oocgraph.kernels.intrinsics import SPARE_BYTES
 from oocgraph.store import files
 from oocgraph.types import Array
 
@@ -89,6 +92,25 @@ class NumberedFiles:
             os.posix_fadvise(ahead, 0, 0, os.POSIX_FADV_WILLNEED)
             os.close(ahead)
         return os.fstat(self.fd(index)).st_size
+
+    def windows(self, index: int, num_bytes: int, whole: Callable[[Array, int], tuple[int, int]]) -> Iterator[tuple[Array, int, int]]:
+        """Iterate over a file of slices, about `num_bytes` at a time.
+
+        ``whole(data, size)`` returns the bytes of the first slices that are whole in ``data[:size]``, and how much room their records need.
+        Yields the data, with `SPARE_BYTES` behind it, and these two.
+        """
+        place, end = 0, os.fstat(self.fd(index)).st_size
+        while place < end:
+            size, taken, room = min(num_bytes, end - place), 0, 0
+            while not taken:
+                data = np.empty(size + SPARE_BYTES, np.uint8)
+                read_into(self.fd(index), [data[:size]], place)
+                taken, room = whole(data, size)
+                if not taken and size == end - place:
+                    raise OSError(f"temporary file ends within a slice, at byte {end}")
+                size = min(2 * size, end - place)  # for a slice that is larger
+            yield data, taken, room
+            place += taken
 
     def close_bin(self, index: int) -> None:
         """Close one file; it is opened again when needed."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,8 +20,8 @@ from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels.entries import (
     ENTRIES,
     HEADER_BYTES,
+    LEAST_BYTES,
     LISTS,
-    SPARE_BYTES,
     column_form,
     measure_entries,
     measure_lists,
@@ -29,6 +30,7 @@ from oocgraph.kernels.entries import (
     write_entries,
     write_lists,
 )
+from oocgraph.kernels.intrinsics import SPARE_BYTES
 from oocgraph.store.files import write_views
 from oocgraph.store.records import Records
 from oocgraph.types import Array
@@ -94,24 +96,11 @@ class EntryFiles(NumberedFiles):
 
     def blocks(self, index: int, block_length: int) -> Iterator[Records]:
         """Iterate over a bin's entries, `block_length` at a time or what came of one block of edges."""
-        place, end, low_bytes = 0, self.size(index), self.column_form[0]
-        while place < end:
-            size = min(end - place, HEADER_BYTES + 2 * block_length)
-            data = self._bytes(index, place, size)
-            taken, most = whole_slices(data, size, low_bytes, block_length)
-            if not taken:
-                taken = HEADER_BYTES + int(data[16:24].view(np.int64)[0])
-                data = self._bytes(index, place, taken)
-                _, most = whole_slices(data, taken, low_bytes, block_length)
-            keys, first = np.empty(most, np.uint64), np.uint64(self.firsts[index])
-            count = read_slices(data, taken, first, self.bits, *self.column_form, self.row_bytes[index], self.rank, keys)
+        whole, first = partial(whole_slices, low_bytes=self.column_form[0], most=block_length), np.uint64(self.firsts[index])
+        for data, size, room in self.windows(index, HEADER_BYTES + LEAST_BYTES * block_length, whole):
+            keys = np.empty(room, np.uint64)
+            count = read_slices(data, size, first, self.bits, *self.column_form, self.row_bytes[index], self.rank, keys)
             yield (keys[:count],)
-            place += taken
-
-    def _bytes(self, index: int, place: int, size: int) -> Array:
-        data = np.empty(size + SPARE_BYTES, np.uint8)
-        read_into(self.fd(index), [data[:size]], place)
-        return data
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ HEADER_BYTES = 32
 LIST_BYTES = 8
 """Of a list beside its columns."""
 
-SPARE_BYTES = 4
-"""Between slices in memory, and behind the last: numbers of fewer bytes are stored and loaded by four."""
+LEAST_BYTES = 2
+"""Of an entry."""
 
 MOST_HIGH_BITS = 4
 """Bits above whole bytes that are stored beside them; more take another byte."""

@@ -319,6 +319,10 @@ def _four_bytes(context: Any, builder: Any, kind: Any, data: Any, index: Any) ->
     return builder.bitcast(start, ir.IntType(32).as_pointer())
 
 
+SPARE_BYTES = 4
+"""Behind bytes of numbers, and between some: those of fewer than four bytes are stored and loaded by four."""
+
+
 @intrinsic
 def load_four(typing_context: Any, data: Any, index: Any) -> Any:
     """Return the uint32 at ``data[index : index + 4]``, little-endian; `data` is contiguous uint8."""

@@ -32,9 +32,6 @@ ROOM_BYTES = 8
 COUNT_BYTES = 5
 """A count takes so many at the most."""
 
-SPARE_BYTES = 4
-"""Behind the last slice: numbers of fewer bytes are loaded by four."""
-
 
 def packed_form(width: int) -> tuple[int, int]:
     """Bytes of the rest of a key, and upper bits, for distances of so many bits.
