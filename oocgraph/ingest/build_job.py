@@ -296,6 +296,12 @@ class Job:
         self.phases[name] = Phase.until_now() - began
 
 
+def with_text(job: Job, text_bytes: int) -> int:
+    """Return what a process needs in which each thread may hold so many bytes of strings to sort, as `plan_sizes` divides it."""
+    workers = job.threads + job.threads // 2  # with so much memory
+    return job.budget.promised_bytes + (workers - job.sizes.threads) * READER_BYTES + workers * TEXT_COPIES * text_bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Phase:
     """What a step took.

@@ -18,7 +18,7 @@ from oocgraph.ingest.read_edges import ColumnReader, read_edges
 from oocgraph.ingest.relabel import relabel
 from oocgraph.ingest.rows import write_group
 from oocgraph.ingest.sources.streamed import StreamedSource
-from oocgraph.ingest.vertex_arrays import IntegerIds, TextIds, write_vertices
+from oocgraph.ingest.vertex_arrays import write_vertices
 from oocgraph.store.layout import GraphAttributes, plane_group
 from oocgraph.store.records import DuplicateRows, key_bits
 from oocgraph.types import Array, VertexOrder, index_dtype
@@ -51,9 +51,8 @@ def build_steps(edges: EdgeSource, job: Job) -> Metrics:
         classes = degree_classes(clean)
         job = replace(job, options=replace(job.options, vertex_order=chosen_order(clean, classes, job)))
         num_vertices, by_degree = classes.num_vertices, job.options.vertex_order == "degree"
-        kind = (IntegerIds if edges.id_kind == "int64" else TextIds)(job, num_vertices)
         blocks = ranked_blocks(clean, classes, job, all_used=ids.all_used, extra=_extra(edges, ids))
-        num_input = write_vertices(blocks, ids, kind, job, num_vertices=num_vertices)
+        num_input = write_vertices(blocks, ids, edges.id_kind, job, num_vertices=num_vertices)
     vertex_bytes = sum(file.resident.nbytes for file in (clean.degree, clean.has_out) if file is not None and file.resident is not None)
     if clean.degree.resident is not None:
         job = replace(job, sizes=job.sizes.beside(vertex_bytes))

@@ -34,10 +34,14 @@ class Ids(Protocol):
         When every id of that range is a vertex, used or not.
     all_used
         Whether every position is a vertex that occurs in the input.
+    mean_bytes
+        Of an id, about.
     """
 
     @property
     def num_ids(self) -> int: ...  # noqa: D102
+    @property
+    def mean_bytes(self) -> float: ...  # noqa: D102
     @property
     def implied(self) -> tuple[int, int] | None: ...  # noqa: D102
     @property
@@ -61,6 +65,7 @@ class RangeIds:
     first: int
     num_ids: int
     implied: tuple[int, int] | None
+    mean_bytes: float = 8
 
     @property
     def all_used(self) -> bool:

@@ -14,11 +14,11 @@ import numpy as np
 
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.id_order import id_column, stream
-from oocgraph.store.layout import ORDER, SORTED_ID
+from oocgraph.store.layout import ORDER, SORTED_ID, string_arrays
 from oocgraph.types import Array
 
-BLOCK_IDS = 1 << 18
-"""Ids of each store that are held at a time: 2 MiB, of strings more."""
+BLOCK_BYTES = 2 << 20
+"""Bytes of the ids of each store that are held at a time, about."""
 
 ABSENT = -2
 """Number of an id in a store that lacks it."""
@@ -59,7 +59,7 @@ class _Ahead:
     """The ids of a store, of which some are held: those not taken yet."""
 
     def __init__(self, store: CSRStore, *, linked_only: bool) -> None:
-        self._blocks = _linked(store) if linked_only else stream(store, BLOCK_IDS)
+        self._blocks = _linked(store) if linked_only else stream(store, _block_ids(store))
         nothing: tuple[Any, Array] = np.empty(0, np.int64), np.empty(0, np.int64)
         self._ids, self._numbers = next(self._blocks, nothing)
 
@@ -84,10 +84,23 @@ class _Ahead:
 
 def _linked(store: CSRStore) -> Iterator[tuple[Any, Array]]:
     """Iterate over the ids of vertices with an edge, and their numbers."""
-    column, order = id_column(store, SORTED_ID), store.array(ORDER)
-    for start in range(0, column.length, BLOCK_IDS):
-        stop = min(column.length, start + BLOCK_IDS)
+    column, order, size = id_column(store, SORTED_ID), store.array(ORDER), _block_ids(store)
+    for start in range(0, column.length, size):
+        stop = min(column.length, start + size)
         yield column.read(start, stop), order.read(start, stop).astype(np.int64)
+
+
+def _block_ids(store: CSRStore) -> int:
+    return max(1, int(BLOCK_BYTES / _mean_bytes(store)))
+
+
+def _mean_bytes(*stores: CSRStore) -> float:
+    """Bytes of an id of these stores, about: as of those of vertices with an edge."""
+    stores = tuple(store for store in stores if store.attributes.id_kind == "string")
+    if not stores:
+        return 8
+    num_bytes = sum(store.array(string_arrays(SORTED_ID)[0]).length for store in stores)
+    return max(1.0, num_bytes / max(1, sum(store.num_rows for store in stores)))
 
 
 def _plain(value: Any) -> Any:
@@ -150,7 +163,7 @@ class JoinedIds:
     """Every position is a vertex."""
 
     def __init__(self, first: CSRStore, second: CSRStore, num_ids: int, implied: tuple[int, int] | None) -> None:
-        self.num_ids, self.implied = num_ids, implied
+        self.num_ids, self.implied, self.mean_bytes = num_ids, implied, _mean_bytes(first, second)
         self._blocks = joined_ids(first, second, linked_only=implied is not None)
         self._held = IdBlock(0, np.empty(0, np.int64), *(np.empty(0, np.int64),) * 2)
 

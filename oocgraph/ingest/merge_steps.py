@@ -21,7 +21,7 @@ from oocgraph.ingest.merge_ids import JoinedIds, joined_ids
 from oocgraph.ingest.merge_rows import Side, write_merged
 from oocgraph.ingest.ranks import degree_classes, ranked_blocks
 from oocgraph.ingest.stored_rows import StoredRows
-from oocgraph.ingest.vertex_arrays import IntegerIds, TextIds, write_vertices
+from oocgraph.ingest.vertex_arrays import write_vertices
 from oocgraph.kernels.build import NO_RANK
 from oocgraph.store.columns import StringColumn
 from oocgraph.store.degrees import DegreeClasses
@@ -161,9 +161,8 @@ def _numbered(
     """Write the arrays of vertices; return the classes of degrees, new numbers by store, and how many vertices there are."""
     classes = degree_classes(vertices.edges)
     ids = JoinedIds(*stores, vertices.num_ids, implied)
-    kind = (IntegerIds if id_kind_of(*stores) == "int64" else TextIds)(job, classes.num_vertices)
     blocks = ranked_blocks(vertices.edges, classes, job, all_used=True, extra=np.empty(0, np.int64))
-    num_input = write_vertices(blocks, ids, kind, job, num_vertices=classes.num_vertices)
+    num_input = write_vertices(blocks, ids, id_kind_of(*stores), job, num_vertices=classes.num_vertices)
     rank = vertices.edges.degree.resident
     assert rank is not None
     for places in vertices.position:

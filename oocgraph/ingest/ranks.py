@@ -46,6 +46,12 @@ class RankBlock:
     used: Array
     present: Array
 
+    def parts(self, most: int) -> Iterator[RankBlock]:
+        """Cut it into blocks of at most so many vertices."""
+        for first in range(0, self.rank.size, most):
+            own = slice(first, first + most)
+            yield RankBlock(self.start + first, self.rank[own], self.used[own], self.present[own])
+
 
 def _blocks(clean: CleanEdges) -> Iterator[tuple[int, Array, Array]]:
     """Degrees by block, and which vertices have an edge."""

@@ -104,7 +104,7 @@ class TableIds:
         Position of each bin's first id.
     """
 
-    all_used = True
+    all_used, mean_bytes = True, 8.0
 
     def __init__(self, files: BinFiles, implied: tuple[int, int] | None) -> None:
         self.files, self.implied = files, implied

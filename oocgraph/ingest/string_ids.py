@@ -47,6 +47,7 @@ class StringIds:
         self.num_ids = int(self.base[-1])
         self._slices: list[tuple[int, TextSlice]] = [(index, part) for index in range(files.num_bins) for part in files.slices(index)]
         self._first = np.array([self.base[index] + part.first for index, part in self._slices], np.int64)
+        self.mean_bytes = sum(part.num_bytes for _, part in self._slices) / max(1, self.num_ids)
 
     def read(self, start: int, stop: int) -> Any:
         """Ids of the positions ``start .. stop - 1``: a large_binary array."""

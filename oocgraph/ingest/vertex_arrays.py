@@ -11,23 +11,28 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.errors import BudgetError
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import KeyBins, uniform_bins
-from oocgraph.ingest.build_job import BIN_RECORDS, MAX_BINS, Job
+from oocgraph.ingest.build_job import BIN_RECORDS, MAX_BINS, MOST_BINS, Job, with_text
 from oocgraph.ingest.ids import Ids
 from oocgraph.ingest.ranks import RankBlock
+from oocgraph.memory import enough_memory, format_bytes
 from oocgraph.store import layout
 from oocgraph.store.strings import Placed
 from oocgraph.store.writer import ArrayWriter, StringWriter
 from oocgraph.types import Array, index_dtype
+
+BIN_TEXTS = 4
+"""Bytes of a bin's strings, in those that a thread may hold to sort: to put them in order takes three copies, not `TEXT_COPIES`."""
 
 
 class IntegerIds:
     """How ids that are int64 are stored and brought into store order."""
 
     def __init__(self, job: Job, num_vertices: int) -> None:
-        self._job = job
-        self._bins = rank_bins(num_vertices, job.sizes.capacity // 2)
+        self._job, self.most_ids = job, BIN_RECORDS
+        self._bins = rank_bins(num_vertices, job.sizes.capacity // 2, MAX_BINS)
         self._files = BinFiles(job.folder("ids"), self._bins, [np.int64])
 
     def create(self, name: str) -> ArrayWriter:
@@ -57,13 +62,26 @@ class IntegerIds:
 
 
 class TextIds:
-    """How ids that are strings, as pyarrow arrays of large_binary, are stored and brought into store order."""
+    """How ids that are strings, as pyarrow arrays of large_binary, are stored and brought into store order.
 
-    def __init__(self, job: Job, num_vertices: int) -> None:
+    Raises
+    ------
+    BudgetError
+        They are too long for the memory budget: a bin of them would not fit.
+    """
+
+    def __init__(self, job: Job, num_vertices: int, mean_bytes: float) -> None:
         from oocgraph.external_sort.text_files import TextFiles
 
-        self._job = job
-        self._bins = rank_bins(num_vertices, job.sizes.capacity // 4)
+        self._job, self.most_ids = job, max(1, int(job.sizes.text_bytes / max(1.0, mean_bytes)))
+        self._bins = rank_bins(num_vertices, min(job.sizes.capacity // 4, self.most_ids), MOST_BINS)
+        text_bytes = int(num_vertices * mean_bytes / (MOST_BINS * BIN_TEXTS)) + 1
+        if text_bytes > job.sizes.text_bytes:
+            raise BudgetError(
+                f"{num_vertices:,} ids of {mean_bytes:.0f} bytes are too many for the memory budget, "
+                f"{format_bytes(job.budget.limit_bytes)}; "
+                f"{enough_memory(with_text(job, text_bytes))}"
+            )
         self._files = TextFiles(job.folder("ids"), self._bins.num_bins, keyed=True)
 
     def create(self, name: str) -> StringWriter:
@@ -98,21 +116,23 @@ class TextIds:
         return job.workers.ordered(place, range(self._bins.num_bins))
 
 
-def rank_bins(num_vertices: int, capacity: int) -> KeyBins:
+def rank_bins(num_vertices: int, capacity: int, most_bins: int) -> KeyBins:
     """Ranges of ranks that fit in memory, and in the cache, where ids are put in order."""
-    return uniform_bins(0, max(1, num_vertices), min(MAX_BINS, max(1, -(-num_vertices // max(1, min(capacity, BIN_RECORDS))))))
+    return uniform_bins(0, max(1, num_vertices), min(most_bins, max(1, -(-num_vertices // max(1, min(capacity, BIN_RECORDS))))))
 
 
-def write_vertices(blocks: Iterator[RankBlock], ids: Ids, kind: IntegerIds | TextIds, job: Job, *, num_vertices: int) -> int:
+def write_vertices(blocks: Iterator[RankBlock], ids: Ids, id_kind: str, job: Job, *, num_vertices: int) -> int:
     """Write the arrays of vertices; return how many are in the input, isolated ones included."""
+    kind = IntegerIds(job, num_vertices) if id_kind == "int64" else TextIds(job, num_vertices, ids.mean_bytes)
     sorted_id = kind.create(layout.SORTED_ID)
     order = job.writer.create(layout.ORDER, index_dtype(num_vertices))
     isolated_id = None if ids.implied else kind.create(layout.ISOLATED_ID)
     num_present = 0
 
     def with_ids() -> Iterator[tuple[RankBlock, Any]]:  # one after the other: ids of two stores are read from front to back
-        for block in blocks:
-            yield block, ids.read(block.start, block.start + block.rank.size)
+        for whole in blocks:
+            for block in whole.parts(kind.most_ids):
+                yield block, ids.read(block.start, block.start + block.rank.size)
 
     def prepare(item: tuple[RankBlock, Any]) -> tuple[RankBlock, Any, Any]:
         block, own = item

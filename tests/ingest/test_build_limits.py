@@ -10,12 +10,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from oocgraph import memory
 from oocgraph.errors import BudgetError, InputError, OocGraphError, OutputError, StoreError
+from oocgraph.ingest import build_job
 from oocgraph.ingest.build import build_csr, build_with_report
 from oocgraph.store.check import check_store
 from oocgraph.store.graph import open_graph
@@ -143,18 +146,30 @@ print(json.dumps(asdict(report) | graph.attributes.to_json()))
 """
 
 
-def write_edges(path, num_edges, kind, *, num_ids=2**63 - 1):
+APPENDED = """
+import json, sys
+from dataclasses import asdict
+from oocgraph.ingest.append import append_with_report
+from oocgraph.ingest.build_job import BuildOptions
+graph, report = append_with_report(sys.argv[2], sys.argv[1], BuildOptions(memory_budget=sys.argv[3], threads=2))
+print(json.dumps(asdict(report) | graph.attributes.to_json()))
+"""
+
+LONG_NAME = "a long name of a thing, as paths and addresses are, which begins like those of the others: {:x}"
+
+
+def write_edges(path, num_edges, kind, *, num_ids=2**63 - 1, name="user-{:x}", seed=1):
     """Write random edges in row groups of a million."""
     import pyarrow.parquet as pq
 
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     schema = pa.schema([(name, pa.string() if kind == "string" else pa.int64()) for name in ("source", "target")])
     with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
         for first in range(0, num_edges, 1 << 20):
             ends = rng.integers(0, num_ids, (2, min(1 << 20, num_edges - first)))
             columns = [pa.array(end) for end in ends]
             if kind == "string":
-                columns = [pa.array([f"user-{value:x}" for value in end.tolist()], pa.string()) for end in ends]
+                columns = [pa.array([name.format(value) for value in end.tolist()], pa.string()) for end in ends]
             writer.write_table(pa.table(columns, schema=schema))
 
 
@@ -185,10 +200,37 @@ def test_ids_are_found_on_disk_under_a_memory_cap(tmp_path, kind):
     print(f"{kind}: {time.perf_counter() - began:.1f} s, peak {report['peak_host_bytes'] >> 20} MiB")
 
 
+@pytest.mark.capped
+def test_long_strings_hold_what_was_promised(tmp_path):
+    """Ids of 100 bytes, of which a block of vertices would be a quarter of the budget; more are appended to the store."""
+    write_edges(tmp_path / "edges.parquet", 600_000, "string", name=LONG_NAME)
+    write_edges(tmp_path / "more.parquet", 10_000, "string", name=LONG_NAME, seed=2)
+    for source, code, budget in (("edges", MEASURED, 190 << 20), ("more", APPENDED, 230 << 20)):
+        ran = run_capped(int(budget * 1.18), [sys.executable, "-c", code, tmp_path / f"{source}.parquet", tmp_path / "g", str(budget)])
+        assert ran.returncode == 0, ran.stderr[-2000:]
+        report = json.loads(ran.stdout)
+        assert report["peak_host_bytes"] <= report["memory_budget"] == budget
+    assert report["num_input_vertices"] == 2 * 610_000
+
+
+def test_more_text_than_bins_can_put_in_order_is_refused(tmp_path, monkeypatch):
+    """With a budget that works."""
+    monkeypatch.setattr("oocgraph.ingest.vertex_arrays.MOST_BINS", 1)
+    monkeypatch.setattr("oocgraph.ingest.vertex_arrays.BIN_TEXTS", 1)
+    ends = [pa.array([f"{i} " + 200 * "x" for i in range(first, first + 20_000)], pa.large_string()) for first in (0, 20_000)]
+    least = memory.host_bytes() + (160 << 20)
+    options = build_job.BuildOptions(memory_budget=least, threads=2)
+    with pytest.raises(BudgetError, match=r"40,000 ids of 20\d bytes are too many for the memory budget.* at least (\d+)M") as refused:
+        build_with_report(ArraySource(*ends, id_kind="string"), tmp_path / "g", options)
+    assert not list(tmp_path.iterdir())
+    needed = int(str(refused.value).rpartition("at least ")[2].split("M")[0]) << 20
+    assert least < needed < 4 * least
+    _, report = build_with_report(ArraySource(*ends, id_kind="string"), tmp_path / "g", replace(options, memory_budget=needed))
+    assert report.num_rows == 20_000
+
+
 def test_report_says_when_vertex_arrays_stay_on_disk(tmp_path, monkeypatch):
     """vertex_bytes is what was held, 0 when nothing was."""
-    from oocgraph.ingest import build_job
-
     monkeypatch.setattr(build_job, "VERTEX_SHARE", 0.0)
     _, report = build_with_report(random_source(), tmp_path / "g", build_job.BuildOptions(memory_budget="4G"))
     assert report.vertex_bytes == 0
