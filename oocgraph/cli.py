@@ -34,6 +34,10 @@ EXIT_TERMINATED = 143
 GARBAGE = 50_000
 """Objects between two collections of garbage: a seventh of the time of imports is saved. By default 700."""
 
+ALLOCATOR = "ARROW_DEFAULT_MEMORY_POOL", "system"
+"""Arrow's reader of Parquet uses the allocator that Arrow began with, whatever is set later, and Arrow's own one keeps what is freed:
+a build from Parquet with dictionaries held 217 MB in place of 178, and took 11.7 s in place of 10."""
+
 COMMANDS = {
     "demo": "Build and search a small real graph, and check the result.",
     "generate": "Make a synthetic graph, or its edge list.",
@@ -226,6 +230,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line (the entry point of the ``oocgraph`` script)."""
     gc.set_threshold(GARBAGE)
+    os.environ.setdefault(*ALLOCATOR)
     _open_standard_streams()
     cli()
 

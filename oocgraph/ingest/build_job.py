@@ -50,8 +50,9 @@ ORDER_BYTES = 16
 PAYLOAD_COPIES = 4
 """Copies of the columns alive at once: as read, distributed, sorted, written."""
 
-READER_BYTES = 24 << 20
-"""What a reader may hold beside its block, per thread: compressed column chunks, parser state."""
+READER_BYTES = 30 << 20
+"""What a reader may hold beside its block, per thread: parser state, compressed pages. Three columns of Parquet with dictionaries take 18
+MB by Arrow's own allocator, which its reader uses whatever pool is set, and 8 by the system's, which the command line asks for."""
 
 WORKER_BYTES = 48 << 20
 """What a worker beyond the number of cores must find, or it is left out."""
@@ -166,13 +167,17 @@ class Sizes:
         return min(most, max(1, -(-num_records // wanted)))
 
 
+def _most_workers(threads: int) -> int:
+    return threads + threads // 2
+
+
 def workers_for(threads: int, available_bytes: int) -> int:
     """Return how many workers keep `threads` cores busy.
 
     Half as many again, where there is memory for them: a worker waits for files a third of its time (kron22 under 450 MiB: 9.0 s
     with three, 10.5 s with two).
     """
-    more = threads + threads // 2
+    more = _most_workers(threads)
     return more if more * WORKER_BYTES <= available_bytes - FIXED_BYTES else threads
 
 
@@ -296,10 +301,14 @@ class Job:
         self.phases[name] = Phase.until_now() - began
 
 
+def with_more(job: Job, free_bytes: int) -> int:
+    """Return what a process needs in which `plan_sizes` has so many bytes to divide: with more memory there may be more workers, too."""
+    return job.budget.promised_bytes + (_most_workers(job.threads) - job.sizes.threads) * READER_BYTES + free_bytes
+
+
 def with_text(job: Job, text_bytes: int) -> int:
-    """Return what a process needs in which each thread may hold so many bytes of strings to sort, as `plan_sizes` divides it."""
-    workers = job.threads + job.threads // 2  # with so much memory
-    return job.budget.promised_bytes + (workers - job.sizes.threads) * READER_BYTES + workers * TEXT_COPIES * text_bytes
+    """Return what a process needs in which each thread may hold so many bytes of strings to sort."""
+    return with_more(job, _most_workers(job.threads) * TEXT_COPIES * text_bytes)
 
 
 @dataclass(frozen=True, slots=True)

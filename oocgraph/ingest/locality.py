@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oocgraph.errors import BudgetError
-from oocgraph.ingest.build_job import VERTEX_BYTES, VERTEX_SHARE, Job
+from oocgraph.ingest.build_job import VERTEX_BYTES, VERTEX_SHARE, Job, with_more
 from oocgraph.ingest.dedupe import CleanEdges, CleanPiece
 from oocgraph.memory import enough_memory, format_bytes
 from oocgraph.store.locality import rank_by_locality
@@ -56,7 +56,7 @@ def _room(job: Job) -> int:
 def _check_room(num_ids: int, job: Job) -> None:
     needed, room = ID_BYTES * num_ids, _room(job)
     if needed > room:
-        need = job.budget.promised_bytes + int(needed / VERTEX_SHARE) + (1 << 20)
+        need = with_more(job, int(needed / VERTEX_SHARE) + (1 << 20))
         raise BudgetError(
             f"ordering {num_ids:,} vertices by locality needs {format_bytes(needed)} for them, and the memory budget "
             f"{format_bytes(job.budget.limit_bytes)} leaves {format_bytes(room)}; {enough_memory(need)}, or take the vertex order degree"

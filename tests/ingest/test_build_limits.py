@@ -141,7 +141,9 @@ import json, sys
 from dataclasses import asdict
 from oocgraph.ingest.build import build_with_report
 from oocgraph.ingest.build_job import BuildOptions
-graph, report = build_with_report(sys.argv[1], sys.argv[2], BuildOptions(memory_budget=sys.argv[3], threads=2, overwrite=True))
+path, place, budget, *weight = sys.argv[1:]
+columns = dict(weight_column=weight[0], duplicates="min") if weight else {}
+graph, report = build_with_report(path, place, BuildOptions(memory_budget=budget, threads=2, overwrite=True, directed=True, **columns))
 print(json.dumps(asdict(report) | graph.attributes.to_json()))
 """
 
@@ -184,6 +186,21 @@ def test_peak_memory_is_within_the_budget(tmp_path, num_ids):
     assert report["num_rows"] == 3_000_000
 
 
+def test_readers_of_dictionaries_hold_what_was_promised(tmp_path):
+    """Arrow's reader of Parquet uses the allocator that Arrow began with, which kept 8 MB more for each thread than promised."""
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(1)
+    columns = [rng.integers(0, 1 << 21, 8_000_000) for _ in range(2)]
+    table = pa.table([*columns, rng.integers(1, 100, 8_000_000, np.int32)], names=["source", "target", "weight"])
+    pq.write_table(table, tmp_path / "edges.parquet", row_group_size=1 << 20)
+    command = [sys.executable, "-c", MEASURED, tmp_path / "edges.parquet", tmp_path / "g", "206M", "weight"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"})
+    report = json.loads(ran.stdout)
+    assert report["peak_host_bytes"] <= report["memory_budget"]
+    print(f"peak {report['peak_host_bytes'] >> 20} of {report['memory_budget'] >> 20} MiB")
+
+
 @pytest.mark.capped
 @pytest.mark.parametrize("kind", ["int", "string"])
 def test_ids_are_found_on_disk_under_a_memory_cap(tmp_path, kind):
@@ -205,7 +222,7 @@ def test_long_strings_hold_what_was_promised(tmp_path):
     """Ids of 100 bytes, of which a block of vertices would be a quarter of the budget; more are appended to the store."""
     write_edges(tmp_path / "edges.parquet", 600_000, "string", name=LONG_NAME)
     write_edges(tmp_path / "more.parquet", 10_000, "string", name=LONG_NAME, seed=2)
-    for source, code, budget in (("edges", MEASURED, 190 << 20), ("more", APPENDED, 230 << 20)):
+    for source, code, budget in (("edges", MEASURED, 215 << 20), ("more", APPENDED, 255 << 20)):
         ran = run_capped(int(budget * 1.18), [sys.executable, "-c", code, tmp_path / f"{source}.parquet", tmp_path / "g", str(budget)])
         assert ran.returncode == 0, ran.stderr[-2000:]
         report = json.loads(ran.stdout)
