@@ -10,7 +10,9 @@ from __future__ import annotations
 import atexit
 import itertools
 import threading
-from collections.abc import Callable
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -25,36 +27,49 @@ LONGEST_WAIT = 0.1
 """Seconds after which who waits looks again: an interrupt may come when the word of an end has been taken and nothing been done with it."""
 
 
+_BEGUN, _CANCELLED = "begun", "cancelled"
+
+
 class Call(Generic[_T]):
     """A call that a thread makes some time."""
 
     def __init__(self, function: Callable[..., _T], arguments: tuple[Any, ...]) -> None:
         self._call: tuple[Callable[..., _T], tuple[Any, ...]] | None = function, arguments
+        self._fate: dict[str, str] = {}  # whichever comes first, in one step: begun, or cancelled
         self._ended: SimpleQueue[None] = SimpleQueue()
         self._outcome: tuple[Any, BaseException | None] | None = None
 
     def make(self) -> None:
         """Make the call, unless it was cancelled."""
-        if (call := self._call) is None:
+        call, self._call = self._call, None
+        if call is None or self._fate.setdefault("", _BEGUN) is not _BEGUN:
             return
-        self._call = None
+        ended = self._ended
         try:
             self._outcome = call[0](*call[1]), None
         except BaseException as error:  # raised where the result is asked for
             self._outcome = None, error
-        self._ended.put(None)
+        del call, self  # the traceback of an error holds this frame
+        ended.put(None)
 
-    def wait(self) -> None:
-        """Wait for its end; who was interrupted may wait again."""
-        while self._outcome is None:
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for its end, so long at most, and return whether it came; who was interrupted may wait again."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while self._outcome is None and self._fate.get("") is not _CANCELLED:
+            left = LONGEST_WAIT if until is None else min(LONGEST_WAIT, until - time.monotonic())
+            if left <= 0:
+                return False
             with suppress(Empty):
-                self._ended.get(timeout=LONGEST_WAIT)
+                self._ended.get(timeout=left)
+        return True
 
     def result(self) -> _T:
         """Wait for what the call returns, or raise what it raises."""
         self.wait()
-        assert self._outcome is not None
-        value, error = self._outcome
+        value: Any = None
+        error: BaseException | None = CancelledError()
+        if self._outcome is not None:
+            value, error = self._outcome
         if error is None:
             return value  # type: ignore[no-any-return]
         try:
@@ -64,9 +79,15 @@ class Call(Generic[_T]):
 
     def cancel(self) -> None:
         """Leave the call out, if it has not begun; who asks for its result gets a `CancelledError`."""
-        if self._call is not None:
-            self._call, self._outcome = None, (None, CancelledError())
+        if self._fate.setdefault("", _CANCELLED) is _CANCELLED:
+            self._call = None
             self._ended.put(None)
+
+
+def wait_for(calls: Iterable[Call[Any]]) -> None:
+    """Wait until all have ended, whether they return or raise."""
+    for call in calls:
+        call.wait()
 
 
 _pools: WeakSet[Pool] = WeakSet()
@@ -88,26 +109,42 @@ class Pool:
         Threads, each of which begins with a call.
     name
         What the threads are called, with a number each.
+    begin
+        What each thread does first.
     """
 
-    def __init__(self, num_threads: int, name: str) -> None:
-        self._num_threads, self._name, self._numbers = num_threads, name, itertools.count()
+    def __init__(self, num_threads: int, name: str, begin: Callable[[], None] | None = None) -> None:
+        self._num_threads, self._name, self._begin, self._numbers = num_threads, name, begin, itertools.count()
         self._threads: list[threading.Thread] = []
+        self._is_closed = False
         self._calls: SimpleQueue[Call[Any] | None] = SimpleQueue()
         _pools.add(self)
 
     def submit(self, function: Callable[..., _T], *arguments: Any) -> Call[_T]:
-        """Have a thread call a function."""
+        """Have a thread call a function.
+
+        Raises
+        ------
+        RuntimeError
+            The pool is closed.
+        """
+        if self._is_closed:
+            raise RuntimeError(f"the threads {self._name} have ended")
         call = Call(function, arguments)
         self._calls.put(call)
         if len(self._threads) < self._num_threads and (number := next(self._numbers)) < self._num_threads:
-            thread = threading.Thread(target=_work, args=(self._calls,), name=f"{self._name}_{number}", daemon=True)
+            thread = threading.Thread(target=_work, args=(self._calls, self._begin), name=f"{self._name}_{number}", daemon=True)
             self._threads.append(thread)
             thread.start()
         return call
 
+    def map(self, function: Callable[[Any], _T], items: Iterable[Any]) -> Iterator[_T]:
+        """Have the threads call a function with each item; results come in order, and what has not begun when one raises is left out."""
+        return _results([self.submit(function, item) for item in items])
+
     def close(self) -> None:
         """Leave out calls that have not begun, and wait for the others."""
+        self._is_closed = True
         with suppress(Empty):
             while True:
                 if (call := self._calls.get_nowait()) is not None:
@@ -130,7 +167,20 @@ class Pool:
         self.close()
 
 
-def _work(calls: SimpleQueue[Call[Any] | None]) -> None:
+def _results(calls: list[Call[_T]]) -> Iterator[_T]:
+    waiting = deque(calls)
+    del calls
+    try:
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for call in waiting:
+            call.cancel()
+
+
+def _work(calls: SimpleQueue[Call[Any] | None], begin: Callable[[], None] | None) -> None:
+    if begin is not None:
+        begin()
     while (call := calls.get()) is not None:
         call.make()
         del call

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import CancelledError
 
 import pytest
 
-from oocgraph.pool import Pool
+from oocgraph.pool import Call, Pool, wait_for
 from oocgraph.store.rows import map_ahead
 
 
@@ -54,6 +56,88 @@ def test_what_has_not_begun_is_left_out():
             call.result()
 
 
+def test_a_call_is_made_or_cancelled_and_never_both():
+    """Its thread may take it while another cancels it: who waits for it afterwards must not find it running."""
+    for _ in range(2000):
+        began, ended = [], []
+        call = Call(lambda began=began, ended=ended: (began.append(1), time.sleep(0), ended.append(1)), ())
+        thread = threading.Thread(target=call.make)
+        thread.start()
+        call.cancel()
+        wait_for([call])
+        assert began == ended
+        thread.join()
+        assert began == ended
+        if not began:
+            with pytest.raises(CancelledError):
+                call.result()
+
+
+def test_who_waits_may_look_around_meanwhile():
+    may_go_on = threading.Event()
+    with Pool(1, "some") as pool:
+        call = pool.submit(may_go_on.wait, 60)
+        assert not call.wait(0.01)
+        assert not call.wait(0)
+        may_go_on.set()
+        assert call.wait(60)
+        assert call.result()
+
+
+def test_mapping_gives_results_in_order_until_one_raises():
+    made = []
+
+    def one(i):
+        made.append(i)
+        return 10 // (3 - i)
+
+    with Pool(1, "some") as pool:
+        assert list(pool.map(abs, [3, -2, -1])) == [3, 2, 1]
+        results = pool.map(one, [0, 1, 2, 3, 2, 1, 0])
+        assert [next(results) for _ in range(3)] == [3, 5, 10]
+        with pytest.raises(ZeroDivisionError):
+            next(results)
+
+
+def test_threads_begin_with_a_call():
+    own = threading.local()
+    with Pool(3, "some", lambda: setattr(own, "began", True)) as pool:
+        assert all(pool.map(lambda _: own.began, range(20)))
+
+
+def test_what_a_failed_call_held_is_let_go():
+    """At once, not when garbage is collected: it may be memory of a device."""
+
+    class Held:
+        pass
+
+    def fail(held):
+        raise ValueError(str(held))
+
+    def ask(pool):
+        held = Held()
+        gone = weakref.ref(held)
+        with pytest.raises(ValueError, match="Held"):
+            pool.submit(fail, held).result()
+        return gone
+
+    with Pool(1, "some") as pool:
+        gc.disable()
+        try:
+            gone = ask(pool)
+            pool.submit(abs, 1).result()
+            assert gone() is None
+        finally:
+            gc.enable()
+
+
+def test_what_has_ended_takes_no_calls():
+    pool = Pool(1, "some")
+    pool.close()
+    with pytest.raises(RuntimeError, match="the threads some have ended"):
+        pool.submit(abs, 1)
+
+
 def test_items_are_taken_as_they_are_needed():
     taken = []
     with Pool(2, "some") as pool:
@@ -71,7 +155,7 @@ from oocgraph.team import team_of
 faulthandler.dump_traceback_later(60, exit=True)
 number = 0
 
-class Stop(Exception):
+class Stop(BaseException):
     pass
 
 def stop(*_):
@@ -117,7 +201,7 @@ def test_threads_end_with_a_pool_that_is_not_closed():
 
 AT_THE_END = """
 import time
-from oocgraph.pool import Pool
+from oocgraph.pool import Call, Pool, wait_for
 
 pool = Pool(1, "some")
 pool.submit(lambda: (time.sleep(0.5), print("ended")))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from oocgraph.kernels.relax import Loop, Values
 from oocgraph.kernels.rows import no_files
 from oocgraph.kernels.worklist import MAX_BAGS, new_list, words_needed
 from oocgraph.memory import SLACK_BYTES, Budget, page_cache_bytes
+from oocgraph.pool import Call, Pool
 from oocgraph.store.arrays import PlainArray, StoredArray, aligned, decoded_bytes
 from oocgraph.store.gather import EdgeFiles, checksum_bytes
 from oocgraph.store.graph import BLOCK_VERTICES, CSRStore
@@ -235,7 +235,7 @@ class BlockEngine(Closing):
                     return int(code)
                 counts[worker, 4:6] += 1, self._read(block, slot)
 
-        with ThreadPoolExecutor(num_workers, thread_name_prefix="oocgraph-blocks") as pool:
+        with Pool(num_workers, "oocgraph-blocks") as pool:
 
             def in_threads(one: Callable[[int], int], number: int) -> set[int]:
                 def guarded(worker: int) -> int:
@@ -533,13 +533,14 @@ def forget_beyond(bound: Any, value: Array, parent: Array, unreached: Any) -> No
         values[values > bound] = unreached
 
 
-def _wait(futures: list[Future[int]], report: Callable[[], None], seconds: float) -> set[int]:
+def _wait(calls: list[Call[int]], report: Callable[[], None], seconds: float) -> set[int]:
     """Wait for threads, and report meanwhile; returns what they return."""
-    left, codes = set(futures), set()
-    while left:
-        ended, left = wait(left, timeout=seconds, return_when=FIRST_COMPLETED)
-        codes |= {future.result() for future in ended}
-        report()
+    codes = set()
+    for call in calls:
+        while not call.wait(seconds):
+            report()
+        codes.add(call.result())
+    report()
     return codes
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -20,6 +19,7 @@ from oocgraph.engine.shard import Adjacency
 from oocgraph.errors import DeviceError
 from oocgraph.kernels.gpu import PLANE_ALIGNMENT, Lookup
 from oocgraph.kernels.rows import Planes, RowLookup
+from oocgraph.pool import Pool
 from oocgraph.store.arrays import StoredArray
 from oocgraph.types import PAGE_BYTES, Array
 
@@ -74,7 +74,7 @@ class Uploader:
         Threads that read.
     """
 
-    def __init__(self, device: Device, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, device: Device, pool: Pool) -> None:
         self._device, self._pool = device, pool
         self._stream = device.stream()
         self._buffers = [device.pinned(UPLOAD_BYTES) for _ in range(2)]

@@ -6,7 +6,6 @@ In: a store, a device, a budget of its memory and one of the host's. Out: a `Sha
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from oocgraph.errors import BudgetError
 from oocgraph.kernels.rows import Planes, RowLookup
 from oocgraph.memory import SLACK_BYTES, Budget, format_bytes, page_cache_bytes
 from oocgraph.plan.device_residency import DeviceSizes, host_least_bytes, plan_device_residency
+from oocgraph.pool import Pool
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.gather import EdgeFiles, checksum_bytes
@@ -121,7 +121,7 @@ def load_device_graph(
     budget.reserve("pinned edges", residency.host_edge_bytes)
     held: list[DeviceAdjacency] = []
     try:
-        with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool, Uploader(device, pool) as uploader:
+        with Pool(max(2, threads), "oocgraph-load") as pool, Uploader(device, pool) as uploader:
             for group, array, num_resident, num_host in zip(groups, indices, residency.num_resident, residency.num_host, strict=True):
                 num_planes = residency.num_planes if group == store.pull_group else 0
                 held.append(
@@ -150,7 +150,7 @@ def device_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str,
 
 
 def _load(
-    store: CSRStore, device: Device, uploader: Uploader, pool: ThreadPoolExecutor, group: str, array: StoredArray,
+    store: CSRStore, device: Device, uploader: Uploader, pool: Pool, group: str, array: StoredArray,
     lookup: RowLookup | None, num_planes: int, num_resident: int, num_host: int, *, limit_bytes: int, progress: Progress,
 ) -> DeviceAdjacency:  # fmt: skip
     """Bring one direction to the device and to pinned memory."""
@@ -167,7 +167,7 @@ def _load(
     return DeviceAdjacency(array, rows, heads, resident, files, store.num_rows, host=pinned, mapped=mapped)
 
 
-def _read_pinned(device: Device, array: StoredArray, num_edges: int, pool: ThreadPoolExecutor, progress: Progress) -> Array:
+def _read_pinned(device: Device, array: StoredArray, num_edges: int, pool: Pool, progress: Progress) -> Array:
     """Read the first edges into page-locked memory. Locking is one call, of some seconds for tens of gigabytes."""
     dtype = array.dtype.newbyteorder("=")
     num_bytes, step = num_edges * dtype.itemsize, max(1, HOST_READ_BYTES // dtype.itemsize)

@@ -7,7 +7,6 @@ search: the device large levels, the host tiny ones; and where the device's end,
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -22,6 +21,7 @@ from oocgraph.kernels import partition as kernels
 from oocgraph.partition.vertex_partition import VertexPartition
 from oocgraph.plan.device_residency import DeviceResidency, DeviceSizes, host_least_bytes, plan_device_residency, whole_pages
 from oocgraph.plan.residency import MIN_CACHE_SLOTS, SLOT_BYTES, GraphSizes, Residency
+from oocgraph.pool import Pool
 from oocgraph.store.arrays import StoredArray
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_gatherer import held_window_bytes
@@ -145,7 +145,7 @@ class DevicePartPlan(ShardPlan):
         device, dtype = self.device, self.store.index_dtype
         num_resident = dict(zip(self.groups, residency.num_resident, strict=True))
         threads = max(2, self.loading.threads)
-        with ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-load") as pool, Uploader(device, pool) as uploader:
+        with Pool(threads, "oocgraph-load") as pool, Uploader(device, pool) as uploader:
             out, into = graph.push, graph.pull
             nothing = np.full(1, self.store.num_rows, np.int64)
             resident, edges = self._edges_on_device(uploader, out, num_resident[self.groups[0]])
@@ -159,7 +159,7 @@ class DevicePartPlan(ShardPlan):
             pull = DeviceAdjacency(into.stored, lookup, heads, resident, into.files, into.num_rows, into.share, **edges)
         return Shard(push, pull, residency, graph.load_seconds)
 
-    def _read_edges(self, array: StoredArray, num_edges: int, pool: ThreadPoolExecutor) -> Array:
+    def _read_edges(self, array: StoredArray, num_edges: int, pool: Pool) -> Array:
         """Read the first edges of a group into page-locked memory."""
         dtype = array.dtype.newbyteorder("=")
         out = self.device.pinned(num_edges * dtype.itemsize).view(dtype)
@@ -176,7 +176,7 @@ class DevicePartPlan(ShardPlan):
         further = host if host.size > num_resident else self.device.pinned(0).view(host.dtype)
         return resident, {"host": further, "mapped": self.device.mapped(further)}
 
-    def _take_plane(self, uploader: Uploader, pool: ThreadPoolExecutor, plane: int, target: Array) -> None:
+    def _take_plane(self, uploader: Uploader, pool: Pool, plane: int, target: Array) -> None:
         """Copy the partition's entries out of a stored plane, through pinned memory."""
         stored = self.verified.array(f"{self.groups[-1]}/planes/indices")
         start = int(self.store.plane_offsets[plane])

@@ -12,7 +12,6 @@ otherwise: ``kernels/cuda/paths.cu``.
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from math import ceil, floor, inf, nextafter
 from typing import Any, NamedTuple, Self
@@ -34,6 +33,7 @@ from oocgraph.kernels.gpu import Counter, GpuKernels, Lookup
 from oocgraph.kernels.gpu_paths import NOTHING_LEFT, PathKernels, Told, weight_kind
 from oocgraph.memory import SLACK_BYTES, Budget, page_cache_bytes
 from oocgraph.plan.paths_residency import PathsResidency, PathsSizes, plan_paths_residency
+from oocgraph.pool import Pool
 from oocgraph.results.writer import writing_bytes
 from oocgraph.store.arrays import StoredArray
 from oocgraph.store.gather import checksum_bytes
@@ -105,7 +105,7 @@ class DevicePaths(Closing):
         self._stack, checked = ExitStack(), host.for_loading(store)
         with ExitStack() as undo:
             undo.callback(self._stack.close)
-            with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool, Uploader(device, pool) as uploader:
+            with Pool(max(2, threads), "oocgraph-load") as pool, Uploader(device, pool) as uploader:
                 self.lookup = _upload_lookup(checked, uploader)
                 names = "out/indices", f"out/{column}"
                 resident = [uploader.first(checked.array(name), residency.num_resident) for name in names]

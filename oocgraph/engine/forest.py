@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -24,6 +23,7 @@ from oocgraph.engine.naming import PIECE_BYTES, name_by_smallest_id
 from oocgraph.kernels import components as kernels
 from oocgraph.kernels.live import NO_ROWS
 from oocgraph.memory import SLACK_BYTES, Budget
+from oocgraph.pool import Pool
 from oocgraph.store.arrays import Mask, StoredArray, decoded_bytes
 from oocgraph.store.gather import checksum_bytes
 from oocgraph.store.graph import CSRStore
@@ -132,7 +132,7 @@ class Forest(Closing):
     ) -> None:  # fmt: skip
         self.store, self.threads, self.progress, self.share, self._resident = store, threads, progress, share, resident or {}
         self._reader = RangeReader(store, Budget(sys.maxsize, 0), resident)  # charged before
-        self._own, self._pool = threading.local(), ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-forest")
+        self._own, self._pool = threading.local(), Pool(threads, "oocgraph-forest")
         self.parent = np.empty(store.num_rows, store.index_dtype) if parent is None else parent
         number, count = (0, 1) if parent is None else share
         self._bounds = number * store.num_rows // count, (number + 1) * store.num_rows // count
@@ -143,7 +143,7 @@ class Forest(Closing):
 
     def close(self) -> None:
         """End the threads, close files."""
-        self._pool.shutdown()
+        self._pool.close()
         self._reader.close()
 
     def link_planes(self, most: int | None = None) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from oocgraph.config import settings
+from oocgraph.pool import Pool
 from oocgraph.sparse.placement import NumaNode, cache_groups
 from oocgraph.types import Array
 
@@ -72,7 +72,7 @@ def filled(length: int, number: Any, dtype: np.dtype[Any], threads: Sequence[Thr
         threads[i].bind()
         array[cuts[i] : cuts[i + 1]] = number
 
-    with ThreadPoolExecutor(len(threads), thread_name_prefix="oocgraph-touch") as pool:
+    with Pool(len(threads), "oocgraph-touch") as pool:
         for future in [pool.submit(fill, i) for i in range(len(threads))]:
             future.result()
     return array

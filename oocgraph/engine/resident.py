@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from oocgraph.kernels.rows import RowLookup, explicit_rows
 from oocgraph.memory import host_bytes, page_cache_bytes
 from oocgraph.plan.residency import GraphSizes
+from oocgraph.pool import Pool
 from oocgraph.store.arrays import StoredArray, aligned
 from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.gather import checksum_bytes
@@ -56,13 +56,13 @@ def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, 
     )
 
 
-def explicit_lookup(store: CSRStore, group: str, pool: ThreadPoolExecutor) -> RowLookup:
+def explicit_lookup(store: CSRStore, group: str, pool: Pool) -> RowLookup:
     """Read the row lookup of a group whose row starts are explicit."""
     array = store.array(f"{group}/indptr")
     return explicit_rows(read_parallel(array, 0, array.length, pool))
 
 
-def read_parallel(array: StoredArray, start: int, stop: int, pool: ThreadPoolExecutor) -> Array:
+def read_parallel(array: StoredArray, start: int, stop: int, pool: Pool) -> Array:
     """Read elements ``start .. stop - 1`` with several threads into one array; those in memory are where they are."""
     if stop <= array.held.size:
         return array.held[start:stop]
@@ -71,7 +71,7 @@ def read_parallel(array: StoredArray, start: int, stop: int, pool: ThreadPoolExe
     return out
 
 
-def read_into(array: StoredArray, start: int, out: Array, pool: ThreadPoolExecutor, read_bytes: int) -> None:
+def read_into(array: StoredArray, start: int, out: Array, pool: Pool, read_bytes: int) -> None:
     """Read elements from `start` on with several threads, about `read_bytes` at once.
 
     It comes through the page cache, where the next load finds it in half of the time, if there is room for it twice; else what is not

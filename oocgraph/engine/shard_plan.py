@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +22,7 @@ from oocgraph.kernels.rows import Planes, RowLookup, explicit_rows, no_planes
 from oocgraph.memory import Budget, page_cache_bytes
 from oocgraph.partition.vertex_partition import VertexPartition, local_lookup
 from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
+from oocgraph.pool import Pool
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.fetched import LOADING_THREADS, RangeArray
@@ -145,7 +145,7 @@ class ShardPlan:
         planes: SharedMemory | None = None
         self._expect(residency)
         try:
-            with ThreadPoolExecutor(self._num_loading, thread_name_prefix="oocgraph-load") as pool:
+            with Pool(self._num_loading, "oocgraph-load") as pool:
                 other = None if meanwhile is None else pool.submit(meanwhile, residency)
                 for group, array, num_resident in zip(self.groups, self.indices, residency.num_resident, strict=True):
                     num_planes = residency.num_planes if self.vertex_partition is None and group == self.groups[-1] else 0
@@ -172,7 +172,7 @@ class ShardPlan:
         self.verified.expect(planes | edges)
 
     def _whole_rows(
-        self, group: str, array: StoredArray, num_planes: int, num_resident: int, limit_bytes: int, pool: ThreadPoolExecutor
+        self, group: str, array: StoredArray, num_planes: int, num_resident: int, limit_bytes: int, pool: Pool
     ) -> Adjacency:  # fmt: skip
         """Take all rows of a group; its first planes and edges resident."""
         store, n = self.store, self.store.num_rows
@@ -199,12 +199,12 @@ class ShardPlan:
         lengths = self.lengths[: num_planes + 1]
         return lengths, np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
 
-    def _read_edges(self, array: StoredArray, num_edges: int, pool: ThreadPoolExecutor) -> Array:
+    def _read_edges(self, array: StoredArray, num_edges: int, pool: Pool) -> Array:
         """Read the first edges of a group."""
         return whole.read_parallel(array, 0, num_edges, pool)
 
     def _own_rows(
-        self, vertex_partition: VertexPartition, rows: Adjacency, residency: Residency, pool: ThreadPoolExecutor
+        self, vertex_partition: VertexPartition, rows: Adjacency, residency: Residency, pool: Pool
     ) -> tuple[Adjacency, SharedMemory | None]:
         """Take the rows of the vertices owned, at local positions, with planes; edges and files are those of `rows`."""
         store, p, k = self.store, self.partition, residency.num_planes
@@ -245,9 +245,7 @@ class ShardPlan:
         lengths, offsets = self._plane_bounds(num_planes)
         return Planes(planes_in(memory, int(offsets[-1]), self.store.index_dtype), offsets, lengths)
 
-    def _take_planes(
-        self, vertex_partition: VertexPartition, planes: Array, offsets: Array, num_planes: int, pool: ThreadPoolExecutor
-    ) -> None:
+    def _take_planes(self, vertex_partition: VertexPartition, planes: Array, offsets: Array, num_planes: int, pool: Pool) -> None:
         """Copy the partition's entries out of the stored planes, which are read once, in order."""
         stored = self.verified.array(f"{self.groups[-1]}/planes/indices")
         starts = self.store.plane_offsets

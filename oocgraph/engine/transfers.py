@@ -9,7 +9,6 @@ the end of a download.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.errors import DeviceError
+from oocgraph.pool import Call, Pool, wait_for
 from oocgraph.types import Array
 
 SLOT_BYTES = 1 << 20
@@ -42,10 +42,10 @@ class Transfers:
         self._device, self._stream = device, stream
         self._slots = [device.pinned(SLOT_BYTES) for _ in range(NUM_SLOTS)]
         self._copied = [device.event(blocking=True) for _ in range(NUM_SLOTS)]
-        self._pending: list[Future[None] | None] = [None] * NUM_SLOTS
+        self._pending: list[Call[None] | None] = [None] * NUM_SLOTS
         self._is_used = [False] * NUM_SLOTS
         self._next = 0
-        self._pool = ThreadPoolExecutor(NUM_SLOTS, thread_name_prefix="oocgraph-transfer")
+        self._pool = Pool(NUM_SLOTS, "oocgraph-transfer")
 
     def upload(self, source: Array, target: Array) -> None:
         """Bring a host array to a device array of the same size, in the stream's turn; `source` may be changed when this returns."""
@@ -68,7 +68,7 @@ class Transfers:
         finally:
             pending = [one for one in self._pending if one is not None]
             self._pending = [None] * NUM_SLOTS
-            wait(pending)
+            wait_for(pending)
         for one in pending:
             one.result()
         return out
@@ -77,7 +77,7 @@ class Transfers:
         """Wait for what is under way, end the threads and let go of the slots."""
         with suppress(DeviceError):  # of a device that has failed; what has failed has been reported
             self._device.synchronize(self._stream)
-        self._pool.shutdown()
+        self._pool.close()
         self._slots = []
 
     def _pieces(self, source: Array) -> Iterator[tuple[int, int, int]]:

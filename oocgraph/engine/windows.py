@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from oocgraph.engine.state import SearchState
 from oocgraph.kernels import cpu
 from oocgraph.kernels.row_runs import row_runs
 from oocgraph.kernels.rows import NO_LONG_ROWS, ChunkFiles, no_planes
+from oocgraph.pool import Call, Pool
 from oocgraph.store.arrays import StoredArray
 from oocgraph.store.fetched import REQUEST_BYTES, RangeArray
 from oocgraph.types import Array
@@ -81,14 +81,14 @@ def push_windows(push: Adjacency, state: SearchState, io_threads: int, files: Ch
 
 def _windows(adjacency: Adjacency, rows: Array, io_threads: int) -> Iterator[tuple[int, Array]]:
     """Yield (first_edge, edges) of each window that holds part of a row that is marked and not resident."""
-    stored, ahead = adjacency.stored, deque[tuple[int, int, Future[Array]]]()
+    stored, ahead = adjacency.stored, deque[tuple[int, int, Call[Array]]]()
 
     def read(start: int, stop: int) -> Array:
         return stored.read(start, stop).astype(stored.dtype.newbyteorder("="), copy=False)
 
     bounds, (number, room) = _bounds(adjacency, rows), _ahead(stored, io_threads)
     following = next(bounds, None)
-    with ThreadPoolExecutor(number, thread_name_prefix="oocgraph-window") as readers:
+    with Pool(number, "oocgraph-window") as readers:
         try:
             while following or ahead:
                 while following and len(ahead) <= number and (following[1] - following[0] <= room or not ahead):

@@ -16,7 +16,6 @@ import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from oocgraph.config import num_cores
 from oocgraph.kernels.announce import announce
 from oocgraph.locks import locked
 from oocgraph.machine import available_bytes, cgroup_limit_bytes
+from oocgraph.pool import Pool
 from oocgraph.types import Progress, ignore_progress
 
 logger = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:
     with locked("compiling"):
         waiting = deque(one for one in cold if _is_cold(*one))  # another may have compiled it meanwhile
         others = num_compilers(len(waiting)) - 1
-        with ThreadPoolExecutor(max(1, others)) as pool:
+        with Pool(max(1, others), "oocgraph-compile") as pool:
             asked = [pool.submit(_feed, waiting) for _ in range(others)]
             failures = [_feed(waiting, lambda: progress(PHASE, len(cold) - len(waiting), len(cold)))] if waiting else []
             failures += [one.result() for one in asked]

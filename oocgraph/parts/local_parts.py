@@ -6,7 +6,6 @@ In: parts of one graph, which of them, a budget. Out: `LocalParts`. All parts sh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -24,6 +23,7 @@ from oocgraph.parts.device_edges import DeviceLocalEdges
 from oocgraph.parts.loaded_part import LoadedPart, PartTraversal, row_bytes, search_bytes
 from oocgraph.parts.local_edges import BLOCK_BYTES, LocalEdges, Staging, num_blocks, staging_bytes
 from oocgraph.plan.paths_residency import PathsResidency, PathsSizes, plan_equal_shares
+from oocgraph.pool import Pool
 from oocgraph.store.gather import Gatherer, checksum_bytes
 from oocgraph.store.row_gatherer import held_window_bytes
 from oocgraph.team import Team, borrow, give_back
@@ -176,7 +176,7 @@ class LocalParts:
         """Return what makes the edges of each part from its row pointers."""
 
         def load(array: Any, residency: PathsResidency, indptr: Array) -> DeviceLocalEdges:
-            with ThreadPoolExecutor(2, thread_name_prefix="oocgraph-load") as pool:
+            with Pool(2, "oocgraph-load") as pool:
                 return DeviceLocalEdges(array, indptr, device, residency, pool=pool, io_threads=io_threads)
 
         kept: list[MakeEdges] = []

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -30,6 +29,7 @@ from oocgraph.arrays import Device
 from oocgraph.closing import Closing
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import Budget
+from oocgraph.pool import Call, Pool, wait_for
 from oocgraph.products.device_product import DeviceShare, Read
 from oocgraph.products.product import is_by_row
 from oocgraph.sparse.balanced import balanced_partition, cut
@@ -108,7 +108,7 @@ class DeviceMatrix(Closing):
                 beside_bytes=reduces, first_indices=first_indices if device == 0 else None, cores=near.get(device),
             )  # fmt: skip
 
-        with ThreadPoolExecutor(len(order), "oocgraph-cut") as pool:
+        with Pool(len(order), "oocgraph-cut") as pool:
             self.shares = list(pool.map(planned, range(len(order))))
         self._order = order
         self._received: dict[int, Array] = {}
@@ -220,9 +220,9 @@ class DeviceMatrix(Closing):
 
     def on_each(self, work: Callable[[DeviceShare], Any]) -> list[Any]:
         """Call a function with each share, in its thread; the first failure is raised when all have ended."""
-        futures: list[Future[Any]] = [share.submit(partial(work, share)) for share in self.shares]
-        wait(futures)
-        return [one.result() for one in futures]
+        calls: list[Call[Any]] = [share.submit(partial(work, share)) for share in self.shares]
+        wait_for(calls)
+        return [one.result() for one in calls]
 
     def _allocate(self) -> None:
         device = self.shares[0].device
@@ -250,7 +250,7 @@ class DeviceMatrix(Closing):
         while distance < count:
             rounds = range(0, count - distance, 2 * distance)
             received = [self.shares[g].submit(partial(self._receive, semiring, g, g + distance)) for g in rounds]
-            wait(received)
+            wait_for(received)
             for one in received:
                 one.result()
             distance *= 2

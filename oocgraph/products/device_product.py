@@ -19,7 +19,6 @@ what does not fit is streamed; COO keeps its coordinates only until pointers are
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +31,7 @@ from oocgraph.errors import BudgetError, DeviceError
 from oocgraph.kernels.gpu_spmv import GpuProductKernels
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import format_bytes
+from oocgraph.pool import Call, Pool, wait_for
 from oocgraph.products.product import is_by_row
 from oocgraph.sparse.balanced import cut
 from oocgraph.sparse.partial import PartialCOO
@@ -139,8 +139,8 @@ class DeviceShare:
         self.host_bytes = self.num_slots * (slot_bytes + sum(self._reading_bytes(name) for name in self._fields))
         self._segments: list[_Segment] = []
         self._slots: list[_Slot] = []
-        self._worker = ThreadPoolExecutor(1, "oocgraph-device", initializer=partial(stay_on, cores))
-        self._readers = ThreadPoolExecutor(max(1, self.num_slots), "oocgraph-fill", initializer=partial(stay_on, cores))
+        self._worker = Pool(1, "oocgraph-device", partial(stay_on, cores))
+        self._readers = Pool(max(1, self.num_slots), "oocgraph-fill", partial(stay_on, cores))
         if self.device_bytes > device_limit:
             raise BudgetError(
                 f"a product on {device.name} needs {format_bytes(self.device_bytes)} of device memory (vectors {format_bytes(vectors)}, "
@@ -174,7 +174,7 @@ class DeviceShare:
         each = (self.num_x + self.num_y) * self.dtype.itemsize
         return self.width + (self._limit - self.device_bytes) // each if each else self.width
 
-    def submit(self, work: Callable[[], Any]) -> Future[Any]:
+    def submit(self, work: Callable[[], Any]) -> Call[Any]:
         """Let the thread that feeds this device do something."""
         return self._worker.submit(work)
 
@@ -191,12 +191,12 @@ class DeviceShare:
             self._run(segment.pieces, partial(_resident_arrays, segment), partial(self._add_pointers, segment), segment.read_fields)
         if self.is_resident:
             self._slots, self._slots_bytes, self.host_bytes = [], 0, 0
-            self._readers.shutdown()
+            self._readers.close()
 
     def close(self) -> None:
         """Give everything back, after what its streams still do."""
-        self._worker.shutdown()
-        self._readers.shutdown()
+        self._worker.close()
+        self._readers.close()
         for stream in (getattr(self, "_copies", None), getattr(getattr(self, "kernels", None), "stream", None)):
             if stream is not None:
                 with suppress(DeviceError):  # of a device that has failed, which has been reported
@@ -287,7 +287,7 @@ class DeviceShare:
 
     def _run(self, pieces: Sequence[Any], arrays_of: _Arrays, use: _Use, fields: dict[str, Any]) -> None:
         """Take pieces through the slots; the first failure is raised when nothing uses memory any more."""
-        filled: list[Future[dict[str, Array]]] = []
+        filled: list[Call[dict[str, Array]]] = []
         failed = True
         try:
             for i in range(min(len(self._slots), len(pieces))):
@@ -301,13 +301,13 @@ class DeviceShare:
         finally:
             for one in filled:
                 one.cancel()
-            wait(filled)
+            wait_for(filled)
             if pieces:
                 with suppress(*([DeviceError] if failed else [])):  # which would hide the first
                     self.device.synchronize(self._copies)
                     self.device.synchronize(self.kernels.stream)
 
-    def _fill_ahead(self, i: int, piece: Any, fields: dict[str, Any]) -> Future[dict[str, Array]]:
+    def _fill_ahead(self, i: int, piece: Any, fields: dict[str, Any]) -> Call[dict[str, Array]]:
         slot, again = self._slots[i % len(self._slots)], i >= len(self._slots)
 
         def work() -> dict[str, Array]:

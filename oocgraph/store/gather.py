@@ -15,13 +15,13 @@ import queue
 import resource
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels.rows import CHECKSUM_FAILED, NO_REPAIR, RANGE_FAILED, ChunkFiles, file_extent
+from oocgraph.pool import Pool, wait_for
 from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.values import Below
 from oocgraph.types import PAGE_BYTES, Array
@@ -135,7 +135,7 @@ class Gatherer:
 
     def __init__(self, num_threads: int, buffer_bytes: int) -> None:
         self.num_threads = num_threads
-        self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix="oocgraph-read")
+        self._pool = Pool(num_threads, "oocgraph-read")
         self._submitting = threading.Lock()
         self._buffers: queue.SimpleQueue[Array] = queue.SimpleQueue()
         for _ in range(num_threads):
@@ -166,9 +166,9 @@ class Gatherer:
             results = [work(pieces[0])]
         else:
             with self._submitting:
-                futures = [self._pool.submit(work, piece) for piece in pieces]
-            wait(futures)
-            results = [future.result() for future in futures]
+                calls = [self._pool.submit(work, piece) for piece in pieces]
+            wait_for(calls)
+            results = [call.result() for call in calls]
         for _, _, code in results:
             if code < 0 and files is not None:
                 raise files.error(code)
@@ -176,4 +176,4 @@ class Gatherer:
 
     def close(self) -> None:
         """End the threads."""
-        self._pool.shutdown()
+        self._pool.close()

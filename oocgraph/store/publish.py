@@ -13,10 +13,11 @@ import ctypes
 import errno
 import os
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from oocgraph.pool import Call, Pool
 
 _AT_FDCWD, _NOREPLACE, _EXCHANGE = -100, 1, 2
 
@@ -33,14 +34,14 @@ def sync_tree(path: Path) -> None:
         _sync(path)
         return
     folders = [Path(folder) for folder, _, _ in os.walk(path)]
-    pool = ThreadPoolExecutor(_SYNC_THREADS, thread_name_prefix="oocgraph-sync")
+    pool = Pool(_SYNC_THREADS, "oocgraph-sync")
     try:
         for _ in pool.map(_sync, _files(folders)):
             pass
         for _ in pool.map(sync_folder, folders):
             pass
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.close()
 
 
 class EarlySync:
@@ -50,8 +51,8 @@ class EarlySync:
     """
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="oocgraph-sync")
-        self._started: list[Future[None]] = []
+        self._pool = Pool(1, "oocgraph-sync")
+        self._started: list[Call[None]] = []
 
     def start(self, path: Path) -> None:
         """Begin with a file that is whole, or will be before the others are."""
@@ -65,13 +66,13 @@ class EarlySync:
         OSError
             One of them could not be written.
         """
-        for future in self._started:
-            future.result()
+        for call in self._started:
+            call.result()
         self.close()
 
     def close(self) -> None:
         """Leave out what has not begun, and wait for the rest."""
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.close()
 
 
 def _files(folders: list[Path]) -> Iterator[Path]:

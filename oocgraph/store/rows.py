@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -155,9 +154,9 @@ def map_bounded(function: Callable[[_T], _R], items: Iterable[_T], num_threads: 
         yield from map_ahead(pool, function, items, 2 * num_threads - 1)
 
 
-def map_ahead(pool: Pool | Executor, function: Callable[[_T], _R], items: Iterable[_T], ahead: int) -> Iterator[_R]:
+def map_ahead(pool: Pool, function: Callable[[_T], _R], items: Iterable[_T], ahead: int) -> Iterator[_R]:
     """Map in a pool, results in order, with `ahead` items at most taken from `items` beside the one whose result is next."""
-    waiting: deque[Call[_R] | Future[_R]] = deque()
+    waiting: deque[Call[_R]] = deque()
     try:
         for item in items:
             waiting.append(pool.submit(function, item))
@@ -166,5 +165,5 @@ def map_ahead(pool: Pool | Executor, function: Callable[[_T], _R], items: Iterab
         while waiting:
             yield waiting.popleft().result()
     finally:
-        for future in waiting:
-            future.cancel()
+        for call in waiting:
+            call.cancel()

@@ -19,7 +19,6 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.errors import DeviceError
+from oocgraph.pool import Call, Pool, wait_for
 from oocgraph.types import Array
 
 logger = logging.getLogger(__name__)
@@ -122,11 +122,11 @@ class Stager:
         self._events = [
             _Events(device.event(), device.event(blocking=True), device.event(), device.event()) for _ in range(2 * num_buffers)
         ]
-        self._pool = ThreadPoolExecutor(num_buffers, thread_name_prefix="oocgraph-stage")
+        self._pool = Pool(num_buffers, "oocgraph-stage")
 
     def close(self) -> None:
         """End the threads and let go of the buffers."""
-        self._pool.shutdown()
+        self._pool.close()
         self._pinned, self._buffers = [], []
 
     def run(self, total_edges: int, gather: Gather, consume: Consume) -> StagingMetrics:
@@ -208,7 +208,7 @@ class Stager:
         """Wait until nothing uses a buffer any more."""
         for gathering in run.gathers:
             gathering.cancel()
-        wait(run.gathers)
+        wait_for(run.gathers)
         for stream in (self._copies, self._compute):
             try:
                 self._device.synchronize(stream)
@@ -221,7 +221,7 @@ class _Run:
 
     def __init__(self, total_edges: int, num_pieces: int) -> None:
         self.total_edges, self.num_pieces = total_edges, num_pieces
-        self.gathers: list[Future[_Gathered]] = []
+        self.gathers: list[Call[_Gathered]] = []
         self.gathered: list[_Gathered] = []
         self.copies: list[tuple[float, float]] = []
         self.kernels: list[tuple[float, float]] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from oocgraph import CorruptStoreError, open_graph
 from oocgraph.engine.resident import for_loading, read_parallel
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.kernels.sound import READ_BYTES, read_sound
+from oocgraph.pool import Pool
 from tests.reference_build import reference_build
 
 PAGE_EDGES = 1024
@@ -25,7 +25,7 @@ def store(tmp_path):
 
 
 def load(store, start, stop):
-    with ThreadPoolExecutor(2) as pool:
+    with Pool(2, "some") as pool:
         return read_parallel(for_loading(store).array("out/indices"), start, stop, pool)
 
 
