@@ -181,11 +181,11 @@ def test_a_graph_without_edges(tmp_path):
 def test_the_condensation_is_networkxs(tmp_path, shape, shift):
     """Of ids that are sparse, too: the range of them is not kept in memory."""
     source, target = (side + shift * (side % 2) for side in SHAPES[shape](3))
-    graph = oocgraph.build_csr((source, target), tmp_path / "g.zarr", directed=True, memory_budget="400M")
+    graph = oocgraph.build_csr((source, target), tmp_path / "g.zarr", directed=True, memory_budget="600M")
     peer = nx.DiGraph(zip(source.tolist(), target.tolist(), strict=True))
     groups = [sorted(group) for group in nx.strongly_connected_components(peer)]
     expected = nx.condensation(peer, groups)
-    small = oocgraph.condensation(graph, tmp_path / "c.zarr", memory_budget="400M")
+    small = oocgraph.condensation(graph, tmp_path / "c.zarr", memory_budget="600M")
     pointers, indices = small.read("out/indptr"), small.read("out/indices")
     ids = small.ids_of(np.arange(small.num_rows))
     edges = set(zip(np.repeat(ids, np.diff(pointers)).tolist(), ids[indices].tolist(), strict=True))
