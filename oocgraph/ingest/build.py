@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from oocgraph.allocator import kept_bytes_of, returned_memory
 from oocgraph.arguments import known_keywords
-from oocgraph.arrow import load_strings
+from oocgraph.arrow import load_arrow
 from oocgraph.config import settings
 from oocgraph.errors import ArgumentError
 from oocgraph.external_sort.sorting import load_sorts
@@ -239,7 +239,7 @@ def load_build(codec: Codec, progress: Progress = ignore_progress, *, id_kind: s
     of_ids = [*string_calls(), *hash_join_calls()] if id_kind == "string" else []
     load_kernels([*of_ids, *build_calls(), *entry_calls(), *packing_calls(), *checksum_calls()], progress)
     load_sorts()
-    load_strings()
+    load_arrow()
     load_codecs(codec)
 
 

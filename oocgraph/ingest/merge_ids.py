@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arrow import from_numbers, to_numbers
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.id_order import id_column, stream
 from oocgraph.store.layout import ORDER, SORTED_ID, string_arrays
@@ -135,11 +136,11 @@ def _joined(start: int, first: tuple[Any, Array], second: tuple[Any, Array]) -> 
         import pyarrow.compute as pc
 
         strings = pa.concat_arrays([ids, other_ids])
-        order = pc.array_sort_indices(strings).to_numpy().astype(np.int64)
-        sorted_strings = strings.take(pa.array(order))
-        differ = pc.not_equal(sorted_strings[1:], sorted_strings[:-1]).to_numpy(zero_copy_only=False)
+        order = to_numbers(pc.array_sort_indices(strings)).astype(np.int64)
+        sorted_strings = strings.take(from_numbers(order))
+        differ = to_numbers(pc.not_equal(sorted_strings[1:], sorted_strings[:-1]))
         new = np.append(True, differ)
-        distinct = sorted_strings.filter(pa.array(new))
+        distinct = sorted_strings.filter(from_numbers(new))
     position = np.empty(order.size, np.int64)
     position[order] = np.cumsum(new) - 1
     out = [np.full(len(distinct), ABSENT) for _ in range(2)]

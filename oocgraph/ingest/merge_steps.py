@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oocgraph.arrow import to_numbers
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import one_bin
 from oocgraph.external_sort.vertex_file import VertexFile
@@ -193,7 +194,7 @@ def _joined_categories(stores: tuple[CSRStore, CSRStore], job: Job) -> list[dict
         distinct = pa.chunked_array(strings).unique()
         together = distinct.take(pc.array_sort_indices(distinct))
         for own, values in zip(codes, strings, strict=True):
-            found = pc.index_in(values, value_set=together).to_numpy(zero_copy_only=False)
+            found = to_numbers(pc.index_in(values, value_set=together))
             own[name] = np.append(found, -1).astype(CODE)
         data, offsets = string_buffers(together)
         job.writer.write(f"columns/{name}/bytes", data)

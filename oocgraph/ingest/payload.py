@@ -11,11 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arrow import from_numbers, to_numbers
 from oocgraph.errors import InputError, OocGraphError
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.store.layout import WEIGHT, column_name_fault
 from oocgraph.store.records import CODE, Payload, meant_duplicates
 from oocgraph.types import Array, Duplicates
+
+NO_CODE = np.full(1, -1, np.int32)
+"""Of a string that is missing."""
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +83,7 @@ class Categories:
                     f"edge column {self._name!r} has more than {len(self._codes):,} distinct strings, which do not fit the memory budget; "
                     "raise memory_budget or leave the column out"
                 )
-        indices: Array = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return lookup[indices]
+        return lookup[to_numbers(encoded.indices.fill_null(from_numbers(NO_CODE)[0]))]
 
     def finish(self) -> tuple[list[bytes], Array]:
         """Return the strings in ascending order of their bytes, and the final code of each provisional one (the last: null)."""

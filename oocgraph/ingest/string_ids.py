@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oocgraph.arrow import from_numbers
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import uniform_bins
 from oocgraph.external_sort.text_files import TextFiles, TextSlice
@@ -60,7 +61,7 @@ class StringIds:
             chunks.append(strings.slice(skip, stop - start))
             start += len(chunks[-1])
             at += 1
-        return pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_binary())
+        return pa.concat_arrays(chunks) if chunks else pa.nulls(0, pa.large_binary())
 
 
 def _hash_tables(files: BinFiles, base: Array, index: int, _most: int) -> Iterator[JoinTable]:
@@ -152,14 +153,14 @@ def _splitters(sample: Any, job: Job, *, num_strings: int) -> Any:
     mean_bytes = (sample.nbytes / len(sample) if len(sample) else 8) + 4
     count = min(MAX_BINS // 2, int(num_strings * mean_bytes / max(1, job.sizes.text_bytes // 2)) + 1)
     positions = np.unique(np.linspace(0, len(sample) - 1, count + 1).astype(np.int64)[1:-1]) if len(sample) else np.empty(0, np.int64)
-    return sample.take(pa.array(positions))
+    return sample.take(from_numbers(positions))
 
 
 def _distinct_of_bin(files: TextFiles, index: int, most_bytes: int, seed: int) -> Iterator[Any]:
     """Distinct strings of a bin, ascending, in as many passes over it as they need memory."""
     lowest = None
     while True:
-        found, highest, pending, num_bytes = pa.array([], pa.large_binary()), None, [], 0
+        found, highest, pending, num_bytes = pa.nulls(0, pa.large_binary()), None, [], 0
         for part in files.slices(index):
             strings, _ = files.read(index, part)
             if lowest is not None:
@@ -171,7 +172,7 @@ def _distinct_of_bin(files: TextFiles, index: int, most_bytes: int, seed: int) -
             if num_bytes > most_bytes:
                 found, pending = _distinct([found, *pending], seed), []
                 if found.nbytes > most_bytes // 2:
-                    found = found.take(pa.array(np.arange(max(1, len(found) // 2))))
+                    found = found.take(from_numbers(np.arange(max(1, len(found) // 2))))
                     highest = found[-1]
                 num_bytes = found.nbytes
         found = _distinct([found, *pending], seed)

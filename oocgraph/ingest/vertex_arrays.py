@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arrow import from_numbers
 from oocgraph.errors import BudgetError
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import KeyBins, uniform_bins
@@ -91,9 +92,7 @@ class TextIds:
 
     def select(self, ids: Any, mask: Array) -> Any:
         """Return the ids where the mask is true."""
-        import pyarrow as pa
-
-        return ids.filter(pa.array(mask))
+        return ids.filter(from_numbers(mask))
 
     def bin(self, rank: Array, ids: Any) -> None:
         """Deal ids to bins by rank."""

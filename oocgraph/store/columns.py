@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from oocgraph.arrow import from_numbers
 from oocgraph.errors import CorruptStoreError
 from oocgraph.store.arrays import REMEDY, StoredArray
 from oocgraph.store.graph_arrays import GraphArrays
@@ -111,7 +112,7 @@ class StringColumn:
         import pyarrow as pa
 
         if stop <= start:
-            return pa.array([], pa.large_string())
+            return pa.nulls(0, pa.large_string())
         offsets = self._offsets.read(start, stop + 1)
         data = self._bytes.read(int(offsets[0]), int(offsets[-1]))
         found = pa.LargeStringArray.from_buffers(stop - start, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(data))
@@ -127,10 +128,10 @@ class StringColumn:
         """Return the values at ascending positions as a pyarrow.LargeStringArray."""
         import pyarrow as pa
 
-        parts = [pa.array([], pa.large_string())]
+        parts = [pa.nulls(0, pa.large_string())]
         for lo, hi in coalesced(self._offsets, positions, 32):  # about an offset and a short string each
             first = int(positions[lo])
-            parts.append(self.read(first, int(positions[hi - 1]) + 1).take(pa.array(positions[lo:hi] - first)))
+            parts.append(self.read(first, int(positions[hi - 1]) + 1).take(from_numbers(positions[lo:hi] - first)))
         return pa.concat_arrays(parts)
 
     def first_within(self, num_bytes: int) -> int:

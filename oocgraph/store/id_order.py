@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arrow import to_numbers
 from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.store.graph_arrays import GraphArrays
@@ -175,4 +176,4 @@ def _sorted_together(one: Ids, other: Ids) -> tuple[Ids, Array]:
     import pyarrow.compute as pc
 
     strings = pa.concat_arrays([one, other])
-    return strings, pc.array_sort_indices(strings).to_numpy().astype(np.int64)
+    return strings, to_numbers(pc.array_sort_indices(strings)).astype(np.int64)

@@ -16,6 +16,7 @@ import numpy as np
 
 import oocgraph
 from oocgraph.arguments import known_keywords
+from oocgraph.arrow import to_numbers
 from oocgraph.config import settings
 from oocgraph.store import layout
 from oocgraph.store.arrays import StoredArray
@@ -286,8 +287,8 @@ def _categories(strings: Any) -> tuple[Array, tuple[Array, Array]]:
     coded = strings.cast(pa.large_binary()).dictionary_encode()
     order = pc.array_sort_indices(coded.dictionary)
     final = np.empty(len(order), CODE)
-    final[order.to_numpy()] = np.arange(len(order), dtype=CODE)
-    return final[coded.indices.to_numpy()], string_buffers(coded.dictionary.take(order))
+    final[to_numbers(order)] = np.arange(len(order), dtype=CODE)
+    return final[to_numbers(coded.indices)], string_buffers(coded.dictionary.take(order))
 
 
 def _vertex_arrays(built: Built, ids: NumberedIds) -> dict[str, Array]:

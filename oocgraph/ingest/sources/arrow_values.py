@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from oocgraph.arrow import NUM_VERTICES_KEY
+from oocgraph.arrow import NUM_VERTICES_KEY, from_numbers, to_numbers
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import IdKind
 from oocgraph.ingest.sources.columns import Columns, Layout
@@ -117,11 +117,13 @@ def _refuse_null(values: Any, place: Place, what: str) -> None:
 
 
 def as_numpy(values: Any) -> Array:
-    """Return an Arrow array of numbers without nulls as a NumPy array, without a copy where both have the same layout."""
+    """Return an Arrow array of numbers as a NumPy array, without a copy where both have the same layout; floats that are null are NaN."""
     values = _decoded(values)
     if kinds.is_null(values.type):
         return np.empty(0, np.int64)  # a null would have been refused, so the column is empty
-    array: Array = values.to_numpy(zero_copy_only=False)
+    if values.null_count:
+        values = values.fill_null(from_numbers(np.full(1, np.nan, values.type.to_pandas_dtype()))[0])
+    array = to_numbers(values)
     return array if array.flags.writeable or array.size == 0 else np.asarray(_Writable(array))
 
 
