@@ -98,7 +98,7 @@ def test_auto_takes_it_where_degrees_are_low_and_alike(tmp_path, edges, chosen):
         assert oocgraph.build_csr(ends, tmp_path / "g").attributes.vertex_order == chosen
 
 
-def test_what_has_no_room_is_refused_with_a_budget_that_works(tmp_path):
+def test_what_has_no_room_is_refused_with_a_budget_that_works(tmp_path, steady_memory):
     edges = np.arange(3_000_000), np.arange(1, 3_000_001)
     few = smallest_budget(edges, tmp_path / "g")
     with setting("vertex-order", "locality"):
