@@ -14,11 +14,12 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
@@ -34,6 +35,8 @@ from oocgraph.pool import Pool
 from oocgraph.types import Progress, ignore_progress
 
 logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 Call = tuple[Any, tuple[Any, ...]]
 """A kernel, with arguments of the types that it will be called with."""
@@ -70,13 +73,35 @@ def load_kernels(calls: Iterable[Call], progress: Progress = ignore_progress) ->
     new = {key: call for call in calls if (key := (call[0], _key(call[1]))) not in _loaded}
     if not new:
         return
-    with global_compiler_lock:
-        if cold := [one for one in _signatures(new.values()) if not _load_cached(*one)]:
-            _compile_elsewhere(cold, progress)
-            for kernel, signature in cold:
-                if not _load_cached(kernel, signature):
-                    kernel.compile(signature)
+    if cold := _beyond_signals(_load, new.values()):
+        _compile_elsewhere(cold, progress)
+        _beyond_signals(_load_or_compile, cold)
     _loaded.update(new)
+
+
+def _beyond_signals(function: Callable[[Any], _T], argument: Any) -> _T:
+    """Call a function in a thread that no signal interrupts: what one raises in numba or llvmlite may leave their locks taken.
+
+    Then the next thread that loads a kernel would wait for ever, and the end of a pool for that thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function(argument)
+    with Pool(1, "oocgraph-kernels") as pool:
+        return pool.submit(function, argument).result()
+
+
+def _load(calls: Iterable[Call]) -> list[tuple[Any, Any]]:
+    """Load what is in the disk cache, and return what is not."""
+    with global_compiler_lock:
+        return [one for one in _signatures(calls) if not _load_cached(*one)]
+
+
+def _load_or_compile(cold: list[tuple[Any, Any]]) -> None:
+    """Load what has been compiled, and compile what others have failed at."""
+    with global_compiler_lock:
+        for kernel, signature in cold:
+            if not _load_cached(kernel, signature):
+                kernel.compile(signature)
 
 
 _loaded: set[Any] = set()
@@ -95,8 +120,13 @@ def _key(argument: Any) -> Any:
 
 def are_cold(calls: Iterable[Call]) -> bool:
     """Whether some kernel has yet to be compiled."""
+    return bool(_beyond_signals(_cold, _beyond_signals(_signatures, calls)))
+
+
+def _cold(kernels: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Return the kernels that are in no cache."""
     with global_compiler_lock:
-        return any(_is_cold(*one) for one in _signatures(calls))
+        return [one for one in kernels if _is_cold(*one)]
 
 
 def _signatures(calls: Iterable[Call]) -> list[tuple[Any, Any]]:
@@ -160,12 +190,15 @@ def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:
     announce()
     progress(PHASE, 0, len(cold))
     with locked("compiling"):
-        waiting = deque(one for one in cold if _is_cold(*one))  # another may have compiled it meanwhile
+        waiting = deque(_beyond_signals(_cold, cold))  # another may have compiled it meanwhile
         others = num_compilers(len(waiting)) - 1
         with Pool(max(1, others), "oocgraph-compile") as pool:
             asked = [pool.submit(_feed, waiting) for _ in range(others)]
-            failures = [_feed(waiting, lambda: progress(PHASE, len(cold) - len(waiting), len(cold)))] if waiting else []
-            failures += [one.result() for one in asked]
+            try:
+                failures = [_feed(waiting, lambda: progress(PHASE, len(cold) - len(waiting), len(cold)))] if waiting else []
+                failures += [one.result() for one in asked]
+            finally:
+                waiting.clear()  # of an interrupt the others wait for the kernels they are at, not for all
     progress(PHASE, len(cold), len(cold))
     for failure in filter(None, failures):
         logger.warning("compiling in this process instead of one of its own (which failed: %s)", failure)

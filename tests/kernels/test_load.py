@@ -157,3 +157,43 @@ def test_a_process_that_compiles_is_kept_as_long_as_it_is_sound(tmp_path):
     done = subprocess.run([sys.executable, "-c", KEPT], check=True, capture_output=True, text=True, env=environment)
     assert done.stdout.splitlines() == ["1 None", "2 0 None", "2", "[0, -9]", "3 0"]
     assert "compiling in this process instead of one of its own (which failed: exit code -9)" in done.stderr
+
+
+INTERRUPTED = """
+import os, signal, threading
+import numpy as np
+from llvmlite.binding.ffi import register_lock_callback
+from oocgraph.kernels.load import load_kernel
+from oocgraph.kernels.sound import read_sound
+from oocgraph.kernels.crc32c import _pages, _readonly
+
+class Stop(BaseException):
+    pass
+
+def stop(*_):
+    raise Stop
+
+signals = [signal.SIGALRM]
+
+def taken():
+    if signals:
+        os.kill(os.getpid(), signals.pop())
+
+signal.signal(signal.SIGALRM, stop)
+register_lock_callback(taken, lambda: None)
+try:
+    load_kernel(read_sound, (1, 1, np.empty(0, np.uint8), np.empty(0, np.uint32), np.uint64(1), 4))
+except Stop:
+    print("stopped", flush=True)
+other = threading.Thread(target=load_kernel, args=(_pages, (_readonly(np.empty(0, np.uint8)), 1, np.empty(0, np.uint32))), daemon=True)
+other.start()
+other.join(30)
+print(len(_pages.overloads), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_signal_leaves_no_lock_of_a_compiler_taken():
+    """One that comes when llvmlite has just taken its lock: other threads would wait for it for ever."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], check=True, capture_output=True, text=True)
+    assert done.stdout == "stopped\n1\n"
