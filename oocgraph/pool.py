@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakSet
 
+_S = TypeVar("_S")
 _T = TypeVar("_T")
 
 
@@ -138,9 +139,22 @@ class Pool:
             thread.start()
         return call
 
-    def map(self, function: Callable[[Any], _T], items: Iterable[Any]) -> Iterator[_T]:
-        """Have the threads call a function with each item; results come in order, and what has not begun when one raises is left out."""
-        return _results([self.submit(function, item) for item in items])
+    def map(self, function: Callable[[_S], _T], items: Iterable[_S], ahead: int | None = None) -> Iterator[_T]:
+        """Iterate over what a function returns of each item, in order; what has not begun when one raises is left out.
+
+        Beside the item whose result is next, `ahead` at most are taken from `items`; all of them where none is given.
+        """
+        waiting: deque[Call[_T]] = deque()
+        try:
+            for item in items:
+                waiting.append(self.submit(function, item))
+                if ahead is not None and len(waiting) > ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for call in waiting:
+                call.cancel()
 
     def close(self) -> None:
         """Leave out calls that have not begun, and wait for the others."""
@@ -165,17 +179,6 @@ class Pool:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-
-
-def _results(calls: list[Call[_T]]) -> Iterator[_T]:
-    waiting = deque(calls)
-    del calls
-    try:
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        for call in waiting:
-            call.cancel()
 
 
 def _work(calls: SimpleQueue[Call[Any] | None], begin: Callable[[], None] | None) -> None:

@@ -13,7 +13,6 @@ from concurrent.futures import CancelledError
 import pytest
 
 from oocgraph.pool import Call, Pool, wait_for
-from oocgraph.store.rows import map_ahead
 
 
 def test_results_and_errors_come_to_who_asks():
@@ -141,7 +140,7 @@ def test_what_has_ended_takes_no_calls():
 def test_items_are_taken_as_they_are_needed():
     taken = []
     with Pool(2, "some") as pool:
-        results = map_ahead(pool, lambda i: -i, (taken.append(i) or i for i in range(1000)), 3)
+        results = pool.map(lambda i: -i, (taken.append(i) or i for i in range(1000)), 3)
         assert [next(results) for _ in range(5)] == [0, -1, -2, -3, -4]
         assert len(taken) == 8
         results.close()

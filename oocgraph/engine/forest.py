@@ -28,7 +28,7 @@ from oocgraph.store.arrays import Mask, StoredArray, decoded_bytes
 from oocgraph.store.gather import checksum_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_lookup import sorted_lookup
-from oocgraph.store.rows import BLOCK_ROWS, map_ahead
+from oocgraph.store.rows import BLOCK_ROWS
 from oocgraph.store.scattered import RangeReader, reading_bytes
 from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress
 
@@ -434,7 +434,7 @@ class Forest(Closing):
 
     def _map(self, call: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         """Call for each item with all threads."""
-        return map_ahead(self._pool, call, items, 2 * self.threads - 1)
+        return self._pool.map(call, items, 2 * self.threads - 1)
 
     def _num_longer(self, skip: int) -> int:
         """Vertices of the degree-ordered group that have more than `skip` neighbours: the first ones."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oocgraph.arrow import load_strings
+from oocgraph.arrow import load_arrow
 from oocgraph.config import settings
 from oocgraph.engine.sweeps import Sweeps
 from oocgraph.errors import ArgumentError, OutputError
@@ -73,7 +73,7 @@ def load_builds() -> None:
     """Bring what builds need into memory, before memory is counted."""
     load_kernels([*build_calls(), *checksum_calls()])
     load_sorts()
-    load_strings()
+    load_arrow()
 
 
 def group_ids(store: CSRStore) -> Array:

@@ -16,7 +16,6 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from oocgraph.pool import Pool
-from oocgraph.store.rows import map_ahead
 from oocgraph.types import Array
 
 Item = TypeVar("Item")
@@ -96,7 +95,7 @@ class Workers:
     def ordered(self, function: Callable[[Item], Result], items: Iterable[Item], *, most: int | None = None) -> Iterator[Result]:
         """Apply `function` to each item in the pool; the results come in the items' order, at most ``num_threads + 1`` ahead, or `most`."""
         try:
-            yield from map_ahead(self._pool, function, items, self.num_threads if most is None else most - 1)
+            yield from self._pool.map(function, items, self.num_threads if most is None else most - 1)
         except BaseException:
             self._stopping.set()
             raise

@@ -7,7 +7,6 @@ Used by whatever must see every edge once: validation, checks, export. A search 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -15,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
-from oocgraph.pool import Call, Pool
+from oocgraph.pool import Pool
 from oocgraph.store.arrays import PlainArray, StoredArray, decoded_bytes
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.types import Array
@@ -151,19 +150,4 @@ def map_bounded(function: Callable[[_T], _R], items: Iterable[_T], num_threads: 
     [1, 2, 3]
     """
     with Pool(num_threads, "oocgraph-rows") as pool:
-        yield from map_ahead(pool, function, items, 2 * num_threads - 1)
-
-
-def map_ahead(pool: Pool, function: Callable[[_T], _R], items: Iterable[_T], ahead: int) -> Iterator[_R]:
-    """Map in a pool, results in order, with `ahead` items at most taken from `items` beside the one whose result is next."""
-    waiting: deque[Call[_R]] = deque()
-    try:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        for call in waiting:
-            call.cancel()
+        yield from pool.map(function, items, 2 * num_threads - 1)
