@@ -20,7 +20,7 @@ import oocgraph
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.codecs import encode
-from oocgraph.store.files import write_at
+from oocgraph.store.files import PastCache, write_at
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, CHUNK_BYTES, COMPRESSED_CHUNK_BYTES, GraphAttributes
 from oocgraph.store.metadata import array_metadata, consolidated_metadata, group_metadata, read_json, write_metadata
 from oocgraph.store.publish import EarlySync
@@ -44,9 +44,13 @@ class ArrayWriter:
         Otherwise 1 MiB chunks that are compressed, a checksum per chunk of what is stored.
     early
         Forces whole chunk files to disk while the next ones are written; None: that is left for later.
+    past_cache
+        Writes all but the first chunk; None: the page cache takes all.
     """
 
-    def __init__(self, root: Path, name: str, dtype: Any, codec: Codec, *, early: EarlySync | None = None) -> None:
+    def __init__(
+        self, root: Path, name: str, dtype: Any, codec: Codec, *, early: EarlySync | None = None, past_cache: PastCache | None = None
+    ) -> None:
         self.name = name
         self.length = 0
         self._folder, self._dtype, self._codec = root / name, np.dtype(dtype).newbyteorder("<"), codec
@@ -55,7 +59,7 @@ class ArrayWriter:
         self._chunk_bytes = self._chunk_length * self._dtype.itemsize
         self._pending = np.empty(0, np.uint8)  # bytes after the last whole page (or whole chunk)
         self._checksums: list[Array] = []
-        self._num_bytes, self._early = 0, early
+        self._num_bytes, self._early, self._past_cache = 0, early, past_cache
         self._chunks.mkdir(parents=True)
 
     def append(self, block: Array) -> None:
@@ -93,7 +97,7 @@ class ArrayWriter:
             return
         if self._codec == "none":
             self._checksums.append(page_checksums(raw, PAGE_BYTES))
-            write_chunks(self._chunks, self._chunk_bytes, self._num_bytes, raw, os.O_CREAT)
+            write_chunks(self._chunks, self._chunk_bytes, self._num_bytes, raw, os.O_CREAT, self._past_cache)
             first = self._num_bytes // self._chunk_bytes
             self._num_bytes += raw.size
             if self._early is not None:
@@ -122,8 +126,8 @@ class PlacedWriter(ArrayWriter):
         Elements.
     """
 
-    def __init__(self, root: Path, name: str, dtype: Any, length: int) -> None:
-        super().__init__(root, name, dtype, "none")
+    def __init__(self, root: Path, name: str, dtype: Any, length: int, *, past_cache: PastCache | None = None) -> None:
+        super().__init__(root, name, dtype, "none", past_cache=past_cache)
         self.length, self._num_bytes = length, length * self._dtype.itemsize
         self._pages: dict[int, tuple[Array, int]] = {}  # those that are not complete: their bytes, and how many of them are there
         self._checksums = [np.zeros(-(-self._num_bytes // PAGE_BYTES), np.uint32)]
@@ -154,7 +158,7 @@ class PlacedWriter(ArrayWriter):
         if raw.size:
             page, checksums = first // PAGE_BYTES, page_checksums(raw, PAGE_BYTES)
             self._checksums[0][page : page + checksums.size] = checksums
-            write_chunks(self._chunks, self._chunk_bytes, first, raw, os.O_CREAT)
+            write_chunks(self._chunks, self._chunk_bytes, first, raw, os.O_CREAT, self._past_cache)
 
 
 class StringWriter:
@@ -177,7 +181,7 @@ class StringWriter:
         self._offsets.close()
 
 
-def write_chunks(folder: Path, chunk_bytes: int, first: int, raw: Array, flags: int = 0) -> None:
+def write_chunks(folder: Path, chunk_bytes: int, first: int, raw: Array, flags: int = 0, past_cache: PastCache | None = None) -> None:
     """Write bytes of an uncompressed array, from its byte `first` on, to the files of its chunks.
 
     Parameters
@@ -189,15 +193,19 @@ def write_chunks(folder: Path, chunk_bytes: int, first: int, raw: Array, flags: 
     raw : (n,) uint8
     flags
         More flags of ``os.open``.
+    past_cache
+        Writes what goes to other chunks than the first: small arrays are read again from the page cache.
     """
     while raw.size:
         chunk, offset = divmod(first, chunk_bytes)
-        piece = raw[: chunk_bytes - offset]
-        fd = os.open(folder / str(chunk), os.O_WRONLY | os.O_CLOEXEC | flags, 0o666)
-        try:
-            write_at(fd, piece, offset)
-        finally:
-            os.close(fd)
+        piece, path = raw[: chunk_bytes - offset], folder / str(chunk)
+        done = past_cache.write(path, piece, offset, flags) if past_cache is not None and chunk else 0
+        if done < piece.size:
+            fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o666)
+            try:
+                write_at(fd, piece[done:], offset + done)
+            finally:
+                os.close(fd)
         raw, first = raw[piece.size :], first + piece.size
 
 
@@ -248,17 +256,18 @@ class StoreWriter:
         self._arrays: dict[str, ArrayWriter] = {}
         self._staging = AtomicOutput(path, kind="graph store", overwrite=overwrite, durable=durable)
         self._early = EarlySync() if durable else None
+        self._past_cache = PastCache() if durable else None
         self.root, self.scratch = self._staging.path, self._staging.folder / "scratch"
 
     def create(self, name: str, dtype: Any) -> ArrayWriter:
         """Begin the array `name` (``out/indices``, ...)."""
-        writer = ArrayWriter(self.root, name, dtype, self.codec, early=self._early)
+        writer = ArrayWriter(self.root, name, dtype, self.codec, early=self._early, past_cache=self._past_cache)
         self._arrays[name] = writer
         return writer
 
     def place(self, name: str, dtype: Any, length: int) -> PlacedWriter:
         """Begin an uncompressed array of known length that grows at several places."""
-        writer = PlacedWriter(self.root, name, dtype, length)
+        writer = PlacedWriter(self.root, name, dtype, length, past_cache=self._past_cache)
         self._arrays[name] = writer
         return writer
 
