@@ -63,7 +63,7 @@ def generated(stack: ExitStack, scale: int, folder: str | None, memory: str | No
 
 def finish(report: Report, *, as_json: bool, show: Callable[[Mapping[str, Any]], None] | None = None) -> None:
     """Print a report, for people with the tables that `show` prints; end with exit code 1 if a result is invalid."""
-    emit(report.metrics, as_json=as_json, title=report.title)
+    emit(report.metrics, as_json=as_json, title=report.title, figures_asked=True)
     if show is not None and not as_json:
         show(report.metrics)
     exit_if_invalid(report)

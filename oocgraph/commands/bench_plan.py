@@ -38,7 +38,7 @@ def bench_plan(graph: str, *, as_json: bool, source: str | None, **options: Any)
     if as_json:
         emit(metrics, as_json=True, title="")
         return
-    emit({"source": metrics["source"]}, as_json=False, title=report.title)
+    emit({"source": metrics["source"]}, as_json=False, title=report.title, figures_asked=True)
     names = ("dimension", "num_workers", "bytes_ratio", "messages_ratio", "seconds_ratio")
     print_table({name: case[name] for name in names} for case in metrics["cases"])
     for case in metrics["cases"]:

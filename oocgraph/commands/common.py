@@ -147,18 +147,21 @@ where_option = click.option(
 )
 
 
-def emit(fields: Mapping[str, Any], *, as_json: bool, title: str, answer: Callable[[], object] | None = None) -> None:
-    """Print a command's answer: one JSON object, or a listing whose units follow the names of the fields.
+def emit(
+    fields: Mapping[str, Any], *, as_json: bool, title: str, answer: Callable[[], object] | None = None, figures_asked: bool = False
+) -> None:
+    """Print a command's answer: one JSON object, or a title and a listing, in which units follow the names of the fields.
 
-    `answer` prints what is shown between the title and the listing, which are metrics then; with ``--quiet`` there is only the title.
+    `answer` prints what is shown between both. With ``--quiet`` there is only the title, unless the figures of the listing are what was
+    asked for (`figures_asked`).
     """
     if as_json:
         click.echo(json.dumps(fields, default=_plain, allow_nan=False))
         return
     click.echo(title)
+    if is_quiet() and not figures_asked:
+        return
     if answer is not None:
-        if is_quiet():
-            return
         answer()
     shown = [(label(name), human(name, value)) for name, value in fields.items() if is_single(value)]
     width = max((len(name) for name, _ in shown), default=0)

@@ -35,7 +35,7 @@ def estimate(
     from oocgraph.algorithms.estimate import estimate as estimated
 
     found = estimated(source, columns=[source_column, target_column, *edge_columns], **options)
-    emit({**found.summary(), "shortages": found.shortages}, as_json=as_json, title=source)
+    emit({**found.summary(), "shortages": found.shortages}, as_json=as_json, title=source, figures_asked=True)
     if not as_json:
         for shortage in found.shortages:
             click.echo(shortage)

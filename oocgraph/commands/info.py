@@ -21,8 +21,8 @@ def info(graph: str, *, as_json: bool) -> None:
     if is_partitions(graph):
         partitions = open_partitions(graph)
         fields = {"path": graph, **partitions.attributes.to_json(), **asdict(report_of(partitions))}
-        emit(fields, as_json=as_json, title=repr(partitions))
+        emit(fields, as_json=as_json, title=repr(partitions), figures_asked=True)
         return
     store = open_graph(graph)
     fields = {"path": graph, **store.attributes.to_json(), "edge_bytes": store.edge_bytes, "arrays": store.array_names()}
-    emit(fields, as_json=as_json, title=repr(store))
+    emit(fields, as_json=as_json, title=repr(store), figures_asked=True)

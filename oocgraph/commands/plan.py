@@ -77,7 +77,7 @@ def plan(
 def _print(found: BFSPlan, *, levels: bool) -> None:
     emit(
         {name: getattr(found, name) for name in ("source", "num_reached", "depth", "memory_bytes", "threads")},
-        as_json=False, title=f"searches of {found.graph}, predicted",
+        as_json=False, title=f"searches of {found.graph}, predicted", figures_asked=True,
     )  # fmt: skip
     print_table(_case_row(case) for case in found.cases)
     for case in found.cases if levels else ():

@@ -166,6 +166,30 @@ def test_other_answers_are_seen_at_a_glance(run, kron, tmp_path):
         assert len(run(*arguments, "--quiet").stdout.splitlines()) == 1
 
 
+def test_quiet_commands_print_a_line(run, kron, tmp_path):
+    """Of what they have made, checked or found; figures that were asked for are shown."""
+    edges, parts, vector = tmp_path / "e.csv", tmp_path / "parts", tmp_path / "y.csv"
+    edges.write_text("1,2\n2,3\n")
+    for arguments in (
+        ("build", edges, tmp_path / "g.zarr"),
+        ("build", edges, tmp_path / "g.zarr", "--append"),
+        ("merge", tmp_path / "g.zarr", kron, tmp_path / "m.zarr"),
+        ("generate", "grid", tmp_path / "grid.zarr", "--rows", 3, "--columns", 4),
+        ("generate", "kronecker", "--scale", 4, "--edges", tmp_path / "k.npy"),
+        ("export", kron, tmp_path / "k.sg"),
+        ("partition", kron, parts, "--partitions", 2),
+        ("spmv", kron, "--out", vector),
+        ("check", kron),
+        ("path", tmp_path / "g.zarr", 1, 3),
+    ):
+        outcome = run(*arguments, "--quiet")
+        assert outcome.code == 0, outcome.stderr
+        assert len(outcome.stdout.splitlines()) == 1, outcome.stdout
+        assert outcome.stderr == ""
+    for shown in (kron, parts):
+        assert run("info", shown, "--quiet").stdout == run("info", shown).stdout
+
+
 @pytest.mark.parametrize("direction", ["auto", "push", "pull", "half", "alpha-beta", "gemini"])
 def test_directions_find_the_same_levels(run, kron, tmp_path, direction):
     """Each rule writes the same levels, in each format."""
