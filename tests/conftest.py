@@ -22,6 +22,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 for name, value in {"WORKER__PROFILE__ENABLED": "False", "ADMIN__TICK__INTERVAL": "1s", "ADMIN__SYSTEM_MONITOR__INTERVAL": "5s"}.items():
     os.environ.setdefault(f"DASK_DISTRIBUTED__{name}", value)  # clusters that wait for the next test take a fifth of a processor otherwise
 
+WAITING = ("cluster", "exchange", "schedulers", "slurm")
+"""Folders of tests that wait for daemons and for time more than they compute: one process begins with them, while others compute."""
+
 FRESH_BYTES = 300 << 20
 """What a process of tests holds when it begins."""
 
@@ -50,11 +53,12 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is slow, unless it is asked for."""
+    """Leave out what is slow, unless it is asked for, and begin with what waits: at the end it would leave processors idle."""
     if not config.getoption("--slow"):
         slow = [item for item in items if item.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if item not in slow]
+    items.sort(key=lambda item: item.path.parent.name not in WAITING)
 
 
 @pytest.hookimpl(optionalhook=True)
