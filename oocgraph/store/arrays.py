@@ -239,7 +239,7 @@ class PlainArray(StoredArray):
         CorruptStoreError
             The file is missing or has the wrong size.
         """
-        path = self.chunk_path(chunk)
+        path = f"{self.folder}/{self.name}/c/{chunk}"  # as `chunk_path`, which takes 25 us
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)  # a pipe has no writer to wait for
         except FileNotFoundError as error:

@@ -62,9 +62,16 @@ def id_bytes(store: GraphArrays, name: str) -> int:
 
 
 class Column(Protocol):
-    """A stored column of ids."""
+    """A stored column of ids.
+
+    Attributes
+    ----------
+    array : StoredArray
+        What has an element for each: the numbers, or the strings' offsets.
+    """
 
     length: int
+    array: StoredArray
 
     def read(self, start: int, stop: int) -> Ids:
         """Return the values ``start .. stop - 1``."""
@@ -83,16 +90,16 @@ class IntColumn:
     """Integers: one stored array."""
 
     def __init__(self, store: GraphArrays, name: str) -> None:
-        self._array = store.array(name)
-        self.length = self._array.length
+        self.array = store.array(name)
+        self.length = self.array.length
 
     def read(self, start: int, stop: int) -> Array:
         """Return the values ``start .. stop - 1`` as int64."""
-        return self._array.read(start, stop).astype(np.int64, copy=False)
+        return self.array.read(start, stop).astype(np.int64, copy=False)
 
     def read_at(self, positions: Array) -> Array:
         """Return the values at ascending positions as int64."""
-        return read_at(self._array, positions).astype(np.int64, copy=False)
+        return read_at(self.array, positions).astype(np.int64, copy=False)
 
     def first_within(self, num_bytes: int) -> int:
         """Return how many values, from the first one on, can be read at once within so many bytes."""
@@ -104,8 +111,8 @@ class StringColumn:
 
     def __init__(self, store: GraphArrays, name: str) -> None:
         data, offsets = string_arrays(name)
-        self._bytes, self._offsets = store.array(data), store.array(offsets)
-        self.length = self._offsets.length - 1
+        self._bytes, self.array = store.array(data), store.array(offsets)
+        self.length = self.array.length - 1
 
     def read(self, start: int, stop: int) -> Ids:
         """Return the values ``start .. stop - 1`` as a pyarrow.LargeStringArray."""
@@ -113,7 +120,7 @@ class StringColumn:
 
         if stop <= start:
             return pa.nulls(0, pa.large_string())
-        offsets = self._offsets.read(start, stop + 1)
+        offsets = self.array.read(start, stop + 1)
         data = self._bytes.read(int(offsets[0]), int(offsets[-1]))
         found = pa.LargeStringArray.from_buffers(stop - start, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(data))
         try:
@@ -129,7 +136,7 @@ class StringColumn:
         import pyarrow as pa
 
         parts = [pa.nulls(0, pa.large_string())]
-        for lo, hi in coalesced(self._offsets, positions, 32):  # about an offset and a short string each
+        for lo, hi in coalesced(self.array, positions, 32):  # about an offset and a short string each
             first = int(positions[lo])
             parts.append(self.read(first, int(positions[hi - 1]) + 1).take(from_numbers(positions[lo:hi] - first)))
         return pa.concat_arrays(parts)
@@ -139,7 +146,7 @@ class StringColumn:
         low, high = 0, min(self.length, max(0, num_bytes) // 16)
         while low < high:
             middle = (low + high + 1) // 2
-            is_within = 16 * middle + int(self._offsets.read(middle, middle + 1)[0]) <= num_bytes
+            is_within = 16 * middle + int(self.array.read(middle, middle + 1)[0]) <= num_bytes
             low, high = (middle, high) if is_within else (low, middle - 1)
         return low
 

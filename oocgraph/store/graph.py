@@ -405,9 +405,9 @@ def open_graph(
         return path.checked(check_pages or path.check_pages)
     location = location_of(path, storage_options)
     if not isinstance(path, str | os.PathLike) and location is None:
-        raise ArgumentTypeError(
-            f"a graph is a store or its path, not {type(path).__name__}; build one with build_csr, or open one with open_graph"
-        )
+        is_runtime = isinstance(getattr(path, "store", None), CSRStore)
+        remedy = "give its store, and it as runtime=" if is_runtime else "build one with build_csr, or open one with open_graph"
+        raise ArgumentTypeError(f"a graph is a store or its path, not {type(path).__name__}; {remedy}")
     text = os.fspath(location or path)
     if text in IN_MEMORY:
         return IN_MEMORY[text]

@@ -17,7 +17,7 @@ from oocgraph.arrow import to_numbers
 from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.store.graph_arrays import GraphArrays
-from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, string_arrays
+from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID
 from oocgraph.types import Array
 
 ISOLATED = -1
@@ -97,7 +97,7 @@ class IdPages:
     def __init__(self, store: GraphArrays, name: str) -> None:
         self.column = id_column(store, name)
         self.length = self.column.length
-        array = store.array(name if store.attributes.id_kind == "int64" else string_arrays(name)[1])
+        array = self.column.array
         self._size = array.chunk_length if isinstance(array, ZarrArray) else _PAGE_IDS
         self._first, self._values = 0, np.empty(0)
         self._implied = store.attributes.implied_ids if self.length > self._size else None

@@ -5,6 +5,7 @@ In: what an array must be (`oocgraph.store.schema.ArraySpec`), and its ``zarr.js
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ MetadataStamp = tuple[int, int, int]
 def metadata_stamp(folder: Path, name: str) -> MetadataStamp | None:
     """Return which file holds the metadata of an array now; None: none, which `read_shape` refuses."""
     try:
-        found = (folder / name / "zarr.json").stat()
+        found = os.stat(f"{folder}/{name}/zarr.json")
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from oocgraph import bfs, open_runtime
 from oocgraph.errors import ArgumentTypeError, VertexNotFoundError
 from oocgraph.store import layout, vertices
 from oocgraph.store.graph import open_graph
@@ -211,3 +212,9 @@ def test_a_graph_is_asked_for_its_arrays_by_a_name_of_their_own(sparse):
 def test_what_is_no_graph_is_refused_with_one_message(given):
     with pytest.raises(ArgumentTypeError, match="a graph is a store or its path, not"):
         open_graph(given)
+
+
+def test_a_runtime_in_place_of_a_graph_is_refused_with_what_to_write(sparse):
+    store, _ = sparse
+    with open_runtime(store) as runtime, pytest.raises(ArgumentTypeError, match="not OpenedGraph; give its store, and it as runtime="):
+        bfs(runtime, 1)
