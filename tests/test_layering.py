@@ -24,7 +24,7 @@ LAYERS = [
     {"machine"},
     {"kernels"},
     {"memory", "allocator", "progress", "team"},
-    {"listing"},
+    {"listing", "sorting"},
     {"resources"},
     {"store"},
     {"external_sort"},

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import numpy as np
 import pytest
 
-from oocgraph.external_sort import sorting
-from oocgraph.external_sort.sorting import sort_by_digits, sort_keys
+from oocgraph import sorting
 from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels.bucket_sort import WIDEST
 from oocgraph.kernels.sort import CUT_OFF, FEW
+from oocgraph.sorting import sort_by_digits, sort_keys
 from oocgraph.team import Team
 
 SIZES = [0, 1, 2, FEW, FEW + 1, 1000, CUT_OFF, CUT_OFF + 1, 300_000]
@@ -63,7 +64,7 @@ def test_one_thread_sorts_keys_of_any_range(monkeypatch, kind, size, width):
     keys = KEYS[kind](np.random.default_rng(width), size).view(np.uint64) >> np.uint64(63 - width)
     keys += np.uint64(2**63 - 5)
     expected = np.sort(keys)
-    sort_keys(keys, Scratch())
+    sort_keys(keys)
     assert np.array_equal(keys, expected)
 
 
@@ -88,7 +89,7 @@ def test_whichever_is_quicker(monkeypatch, pays, size):
     monkeypatch.setattr(sorting, "digits_pay", lambda: pays)
     keys, scratch = KEYS["random"](np.random.default_rng(1), size), Scratch()
     expected = np.sort(keys)
-    sort_keys(keys, scratch, threads=2)
+    sort_keys(keys, partial(scratch.get, "sorting"), threads=2)
     assert np.array_equal(keys, expected)
     assert bool(scratch._buffers) == (pays and size >= sorting.LARGE)
 

@@ -23,9 +23,9 @@ from oocgraph.engine.cpu_engine import PROBE_SECONDS, WORD_SECONDS
 from oocgraph.engine.local import LocalRuntime
 from oocgraph.engine.state import SearchState
 from oocgraph.errors import OocGraphError
-from oocgraph.external_sort.sorting import sort_by_digits
 from oocgraph.kernels import cpu
 from oocgraph.kernels.rows import NO_LONG_ROWS
+from oocgraph.sorting import sort_by_digits
 from oocgraph.store.graph import CSRStore
 from oocgraph.team import Counts, team_of
 from oocgraph.types import Array, Progress

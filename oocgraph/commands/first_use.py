@@ -18,12 +18,12 @@ import numpy as np
 
 import oocgraph
 from oocgraph.errors import ConvergenceError
-from oocgraph.external_sort.sorting import sort_calls
 from oocgraph.kernels import warm, warm_cusp, warm_traverse
 from oocgraph.kernels.load import PHASE, load_kernels
 from oocgraph.kernels.sound import sound_calls
 from oocgraph.kernels.take_ids import join_search_calls, take_ids_calls
 from oocgraph.resources import Resources
+from oocgraph.sorting import sort_calls
 from oocgraph.types import Progress
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,6 @@ from oocgraph.arrow import load_arrow
 from oocgraph.config import settings
 from oocgraph.engine.sweeps import Sweeps
 from oocgraph.errors import ArgumentError, OutputError
-from oocgraph.external_sort.sorting import load_sorts
 from oocgraph.ingest.build import build_with_report
 from oocgraph.ingest.build_job import FIXED_BYTES, READER_BYTES, BuildOptions
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream
@@ -31,6 +30,7 @@ from oocgraph.kernels.communities import edges_between
 from oocgraph.kernels.crc32c import checksum_calls
 from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, host_bytes
+from oocgraph.sorting import load_sorts
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import VERTEX_ID, WEIGHT

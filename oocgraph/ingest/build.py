@@ -18,7 +18,6 @@ from oocgraph.arguments import known_keywords
 from oocgraph.arrow import load_arrow
 from oocgraph.config import settings
 from oocgraph.errors import ArgumentError
-from oocgraph.external_sort.sorting import load_sorts
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Workers
 from oocgraph.ingest.build_job import BuildOptions, Job, Phase, plan_sizes, workers_for
@@ -37,6 +36,7 @@ from oocgraph.listing import Listed
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
+from oocgraph.sorting import load_sorts
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_codecs
 from oocgraph.store.outputs import output_place

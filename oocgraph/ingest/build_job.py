@@ -10,16 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from oocgraph.config import check_threads
 from oocgraph.errors import ArgumentError, BudgetError
-from oocgraph.external_sort.sorting import sort_keys
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Scratch, Workers
 from oocgraph.ingest.sources.source import Request
 from oocgraph.memory import Budget, enough_memory, format_bytes
+from oocgraph.sorting import sort_keys
 from oocgraph.store.records import Payload
 from oocgraph.store.writer import StoreWriter
 from oocgraph.types import Array, AskedOrder, Codec, Duplicates, Progress
@@ -275,7 +276,7 @@ class Job:
 
     def sort(self, keys: Array, num_pieces: int) -> None:
         """Sort keys in their place: one of so many pieces, so that several threads share it if those are few."""
-        sort_keys(keys, self.scratch, threads=max(1, self.threads // num_pieces))
+        sort_keys(keys, partial(self.scratch.get, "sorting"), threads=max(1, self.threads // num_pieces))
 
     def folder(self, name: str) -> Folder:
         """Return a folder for temporary files, on the disk of the output."""

@@ -216,7 +216,7 @@ def build_in_memory(
     description
         Name for messages and for the attributes.
     threads
-        Threads that number strings.
+        Threads that number strings and sort edges.
 
     Returns
     -------
@@ -239,7 +239,7 @@ def build_in_memory(
     ids = number_ids(source, target, vertices, num_vertices, threads=threads)
     edges = Edges(source=ids.source, target=ids.target, columns=tuple(stored), num_ids=ids.num_ids, present=ids.present)
     try:
-        built = build_arrays(edges, payload, directed=directed, vertex_order=vertex_order, keep_self_loops=keep_self_loops)
+        built = build_arrays(edges, payload, directed=directed, vertex_order=vertex_order, keep_self_loops=keep_self_loops, threads=threads)
     except DuplicateRows as found:
         raise found.named(ids.name, key_bits(ids.num_ids), description) from None
     num_vertices, num_loops = built.used.size, built.arrays.get(layout.SELF_LOOPS, built.used[:0]).size

@@ -11,11 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from oocgraph.kernels.build import NO_RANK, add_degrees, compact_keys, deal_planes, edge_keys, rename_cols, rename_rows, split_rows
+from oocgraph.sorting import load_sorts, sort_keys
 from oocgraph.store import layout
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.locality import rank_by_locality
 from oocgraph.store.records import Payload, Records, clean_records, has_repeated, key_bits, sort_records
 from oocgraph.types import Array, AskedOrder, VertexOrder, ignore_progress, index_dtype
+
+MANY_KEYS = 1 << 19
+"""Keys from which on kernels are loaded to sort them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +74,10 @@ class Built:
     vertex_order: VertexOrder
 
 
-def build_arrays(edges: Edges, payload: Payload, *, directed: bool, vertex_order: AskedOrder, keep_self_loops: bool) -> Built:
-    """Build all arrays but those of ids.
+def build_arrays(
+    edges: Edges, payload: Payload, *, directed: bool, vertex_order: AskedOrder, keep_self_loops: bool, threads: int = 1
+) -> Built:
+    """Build all arrays but those of ids; `threads` sort.
 
     Raises
     ------
@@ -83,7 +89,7 @@ def build_arrays(edges: Edges, payload: Payload, *, directed: bool, vertex_order
     bits = key_bits(edges.num_ids)
     keys = np.empty(edges.source.size, np.uint64)
     edge_keys(edges.source, edges.target, np.int64(0), np.uint64(edges.num_ids), np.uint64(bits), not directed, keys)
-    clean, looped = _cleaned((keys, *edges.columns), payload, bits, drop_loops=not keep_self_loops)
+    clean, looped = _cleaned((keys, *edges.columns), payload, bits, drop_loops=not keep_self_loops, threads=threads)
     degree, has_out = np.zeros(edges.num_ids, np.uint32), np.zeros(edges.num_ids if directed else 0, np.uint8)
     add_degrees(clean[0], np.uint64(bits), not directed, degree, has_out)
     has_edge = degree > 0
@@ -107,22 +113,30 @@ def build_arrays(edges: Edges, payload: Payload, *, directed: bool, vertex_order
     arrays: dict[str, Array] = {}
     for group, entries in _entries(clean, rank, bits, used.size, directed=directed).items():
         has_planes = group == layout.plane_group(directed) and vertex_order == "degree"
-        arrays |= _group(group, entries, used.size, payload, classes=classes if has_planes else None, num_planes=num_planes)
+        arrays |= _group(
+            group, entries, used.size, payload, classes=classes if has_planes else None, num_planes=num_planes, threads=threads
+        )
     return Built(
         arrays=arrays, used=used, ranked=ranked, isolated=isolated, rank=rank[used], num_edges=clean[0].size,
         has_parallel=has_repeated(clean[0]), num_planes=num_planes, vertex_order=vertex_order,
     )  # fmt: skip
 
 
-def _cleaned(records: Records, payload: Payload, bits: int, *, drop_loops: bool) -> tuple[Records, Array]:
+def _cleaned(records: Records, payload: Payload, bits: int, *, drop_loops: bool, threads: int) -> tuple[Records, Array]:
     """Sort edges, and drop what is to be dropped; returns the vertices of dropped self-loops too."""
     if len(records) > 1:
         return clean_records(records, payload, bits, drop_loops=drop_loops)
     keys = records[0]
-    keys.sort()
+    _sort(keys, threads)
     looped = np.empty(keys.size if drop_loops else 0, np.uint64)
     num_kept, num_looped = compact_keys(keys, np.uint64(bits), payload.duplicates != "keep", drop_loops, looped)
     return (keys[:num_kept],), looped[:num_looped]
+
+
+def _sort(keys: Array, threads: int) -> None:
+    if keys.size >= MANY_KEYS:
+        load_sorts()
+    sort_keys(keys, threads=threads)
 
 
 def _classes(degree: Array) -> DegreeClasses:
@@ -143,13 +157,13 @@ def _entries(records: Records, rank: Array, bits: int, num_vertices: int, *, dir
 
 
 def _group(
-    group: str, records: Records, num_vertices: int, payload: Payload, *, classes: DegreeClasses | None, num_planes: int
+    group: str, records: Records, num_vertices: int, payload: Payload, *, classes: DegreeClasses | None, num_planes: int, threads: int
 ) -> dict[str, Array]:
     """Sort the entries of a group into its rows; with degrees and planes where `classes` are given."""
     if len(records) > 1:
         records = sort_records(records)
     else:
-        records[0].sort()
+        _sort(records[0], threads)
     keys, bits, dtype = records[0], np.uint64(key_bits(num_vertices)), index_dtype(num_vertices)
     indices, indptr = np.empty(keys.size, dtype), np.full(num_vertices + 1, keys.size)
     num_loops = split_rows(keys, bits, 0, 0, indices, indptr[:-1])

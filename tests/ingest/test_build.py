@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from oocgraph import sorting
 from oocgraph.errors import CorruptStoreError, DuplicateEdgeError, InputError
-from oocgraph.external_sort import sorting
 from oocgraph.ingest import build_job
 from oocgraph.ingest.build import build_csr, build_with_report
 from oocgraph.ingest.build_job import BuildOptions

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -32,6 +33,9 @@ BLOCK_BYTES, BLOCK_ROW_BYTES = 4 << 20, 16
 
 PARSE_BYTES = 1 << 20
 """Arrow parses pieces of this size in parallel; a line must not be longer."""
+
+COUNTED_BYTES = 1 << 17
+"""Bytes that are compared at a time: what comes of it stays in cache."""
 
 MIN_BLOCK_BYTES = 1 << 16
 ROW_BYTES = 8
@@ -105,8 +109,9 @@ class LineBlock:
         return self.buffer.find(found, 0, self.length) >= 0
 
     def count(self, found: bytes, stop: int | None = None) -> int:
-        """Return how often the lines, or the bytes before `stop`, contain some bytes."""
-        return self.buffer.count(found, 0, self.length if stop is None else stop)
+        """Return how often the lines, or the bytes before `stop`, contain a byte; ``bytes.count`` takes 16 ns for each."""
+        values, (byte,) = np.frombuffer(self.buffer, np.uint8, self.length if stop is None else stop), found
+        return sum(int(np.count_nonzero(values[at : at + COUNTED_BYTES] == byte)) for at in range(0, values.size, COUNTED_BYTES))
 
     def data_lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield number and text of each line that is neither blank nor a comment."""
@@ -322,7 +327,7 @@ def _refuse_strange_bytes(block: LineBlock) -> None:
         raise InputError(
             f"{block.path}, line {line}: a NUL byte, so this is binary or UTF-16, not UTF-8 text; convert it or check its extension"
         )
-    if block.has(b"\r") and block.count(b"\r") != block.count(b"\r\n"):
+    if block.has(b"\r") and block.count(b"\r") != block.buffer.count(b"\r\n", 0, block.length):
         position = next(match.start() for match in re.finditer(rb"\r(?!\n)", block.raw))
         line = block.first_line + block.count(b"\n", position)
         raise InputError(f"{block.path}, line {line}: a carriage return without a line feed (old Mac text?); convert the line ends")

@@ -17,6 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -159,7 +160,8 @@ def _column_type(fields: Sequence[str]) -> Any:
 
 def _ids_are_text(path: Path, sample: Sequence[tuple[int, list[str]]], names: tuple[str, ...], ends: tuple[int, int]) -> bool:
     """Whether the ids are names: half or more of them are. Fewer are damage in a file of numbers, and refused."""
-    text = [(number, end, row[end].strip()) for number, row in sample for end in ends if _field_kind(row[end]) == "text"]
+    found = ((number, end, row[end].strip()) for number, row in sample for end in ends if _field_kind(row[end]) == "text")
+    text = list(islice(found, len(sample)))
     if text and len(text) < len(sample):
         number, end, field = text[0]
         raise InputError(

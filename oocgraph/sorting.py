@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
-from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels import deques
 from oocgraph.kernels.bucket_sort import WIDEST, bucket_bits, range_of, sort_in_buckets
 from oocgraph.kernels.deques import Member
@@ -36,28 +36,32 @@ KEY_SECONDS = 2e-8
 """About what a key takes to sort, to tell little work."""
 
 
-def sort_keys(keys: Array, scratch: Scratch, *, threads: int = 1) -> None:
-    """Sort int64 or uint64 keys in their place, with room of this thread's `scratch` for as many if they are sorted by digits.
+Room = Callable[[int, Any], Array]
+"""Returns memory for so many elements of a dtype, such as ``np.empty``."""
+
+
+def sort_keys(keys: Array, room: Room = np.empty, *, threads: int = 1) -> None:
+    """Sort int64 or uint64 keys in their place, with room for as many if they are sorted by digits.
 
     Keys of a long range, such as hashes, are sorted as by a team in one thread, too.
     """
     if keys.size < LARGE or not _is_worth_a_trial(keys.size) or not digits_pay():
         keys.sort()
         return
-    if threads == 1 and keys.dtype == np.uint64 and _sort_narrow(keys, scratch):
+    if threads == 1 and keys.dtype == np.uint64 and _sort_narrow(keys, room):
         return
     with team_of(threads) as team:
-        sort_by_digits(keys, scratch.get("sorting", keys.size, keys.dtype), team)
+        sort_by_digits(keys, room(keys.size, keys.dtype), team)
 
 
-def _sort_narrow(keys: Array, scratch: Scratch) -> bool:
+def _sort_narrow(keys: Array, room: Room) -> bool:
     """Sort keys of a short range in this thread; returns whether the range is short enough."""
     low, high = (int(end) for end in range_of(keys))
     width = (high - low).bit_length()
     if width > WIDEST:
         return False
     bits = bucket_bits(keys.size, width)
-    rest = scratch.get("sorting", 2 * keys.size, np.uint32)
+    rest = room(2 * keys.size, np.uint32)
     ends, at = np.empty((1 << bits) + 1, np.int64), np.empty(4 * VALUES, np.uint32)
     sort_in_buckets(keys, np.uint64(low), np.uint64(width - bits), ends, rest[: keys.size], rest[keys.size :], at)
     return True
@@ -123,9 +127,8 @@ def _kernel_calls(arrays: SortArrays, frames: Array, stacks: Array) -> list[Call
 def digits_pay() -> bool:
     """Whether a sort by digits takes less than NumPy's, by the processor time of one thread."""
     drawn = np.random.default_rng(1).integers(0, 1 << 40, TRIAL_KEYS, dtype=np.uint64)
-    scratch = Scratch()
     load_kernels(sort_calls())
-    ours = min(_seconds(lambda keys: _sort_narrow(keys, scratch), drawn) for _ in range(TRIALS))
+    ours = min(_seconds(lambda keys: _sort_narrow(keys, np.empty), drawn) for _ in range(TRIALS))
     theirs = min(_seconds(np.ndarray.sort, drawn) for _ in range(TRIALS))
     return ours < theirs
 
