@@ -25,6 +25,9 @@ HEAVY_TAIL = 30
 LOG_BINS = 40
 """Bins of heavy-tailed fractions."""
 
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
+"""Ends of what edges of whole numbers may be."""
+
 Parts = Callable[[], Iterator[Array]]
 """Makes the values, in parts; they are asked for twice."""
 
@@ -84,10 +87,10 @@ def make_histogram(parts: Parts, *, name: str, things: str, max_bins: int, may_g
     is_log = bool(may_grow and low >= 0 and high > HEAVY_TAIL * total / size and high - low >= max_bins * is_whole)
     edges = (_growing_edges if is_log else _even_edges)(low, high, max_bins, is_whole=is_whole)
     if is_whole:
-        edges[-1] = high + 1
-    counts = np.zeros(edges.size - 1, np.int64)
+        edges[-1] = min(high + 1, LARGEST)
+    counts, is_even = np.zeros(edges.size - 1, np.int64), is_whole and not is_log and max(-low, high) < LARGEST // 2
     for part in parts():
-        counts += np.bincount(_bins_of(part, edges, is_even=is_whole and not is_log), minlength=counts.size)
+        counts += np.bincount(_bins_of(part, edges, is_even=is_even), minlength=counts.size)
     return Histogram(name, things, edges, counts, is_log)
 
 
@@ -144,13 +147,16 @@ def _even_edges(low: float, high: float, max_bins: int, *, is_whole: bool) -> Ar
     """Return edges whose distance is 1, 2 or 5 times a power of ten, and the first a multiple of it."""
     span = high - low + 1 if is_whole else (high - low or abs(high) or 1.0)
     power = 10.0 ** np.floor(np.log10(max(1.0, span / max_bins) if is_whole else span / max_bins))
-    num_bins, widths = max_bins + 1, (factor * power * 10**more for more in count() for factor in (1, 2, 5))
-    while num_bins > max_bins:
-        width = next(widths)
-        first = np.floor(low / width)
-        num_bins = int(np.floor(high / width) - first) + 1
-    edges = width * (first + np.arange(num_bins + 1))
-    return np.asarray(edges, np.int64 if is_whole else np.float64)
+    widths = (factor * power * 10**more for more in count() for factor in (1, 2, 5))
+    if is_whole:  # in whole numbers: fractions have 53 bits
+        least, most = int(low), int(high)
+        step = next(int(width) for width in widths if most // int(width) - least // int(width) < max_bins)
+        ends = (step * multiple for multiple in range(least // step, most // step + 2))
+        return np.array([min(max(end, SMALLEST), LARGEST) for end in ends], np.int64)
+    width = next(width for width in widths if np.floor(high / width) - np.floor(low / width) < max_bins)
+    edges = np.asarray(width * np.arange(np.floor(low / width), np.floor(high / width) + 2))
+    edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)  # a multiple may be rounded to the other side of them
+    return edges
 
 
 def _growing_edges(low: float, high: float, max_bins: int, *, is_whole: bool) -> Array:
@@ -164,7 +170,7 @@ def _growing_edges(low: float, high: float, max_bins: int, *, is_whole: bool) ->
     powers = [0] * (low < 1) + [1]
     while last <= high:
         last *= base
-        powers.append(last)
+        powers.append(min(last, LARGEST))
     edges = np.array(powers, np.int64)
     first = int(np.searchsorted(edges, low, side="right")) - 1
     return np.array(edges[first:])

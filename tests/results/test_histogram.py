@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oocgraph
@@ -22,10 +22,12 @@ def made(values, max_bins=20, **options):
     return make_histogram(lambda: iter(parts), name="x", things="vertices", max_bins=max_bins, **options)
 
 
-@given(
-    st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=30) | st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=30),
-    st.integers(2, 50),
-)
+WHOLE, FRACTIONS = (st.lists(kind, min_size=1, max_size=30) for kind in (st.integers(-(2**63), 2**63 - 2), st.floats(-1e9, 1e9)))
+
+
+@example([0.95], 10)  # 95 * 0.01 is above it
+@example([2**62 + 1] * 3, 2)
+@given(WHOLE | FRACTIONS, st.integers(2, 50))
 def test_every_value_is_counted_once_in_its_bin(values, max_bins):
     found = made(values, max_bins)
     assert found.counts.sum() == len(values)
