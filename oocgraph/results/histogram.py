@@ -28,6 +28,9 @@ LOG_BINS = 40
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
 """Ends of what edges of whole numbers may be."""
 
+LEAST_SPAN, TINY = 1e-9, 1e-290
+"""Span of the bins of fractions, at least: so much of the largest, and so much."""
+
 Parts = Callable[[], Iterator[Array]]
 """Makes the values, in parts; they are asked for twice."""
 
@@ -84,7 +87,7 @@ def make_histogram(parts: Parts, *, name: str, things: str, max_bins: int, may_g
             low, high, is_whole = min(low, part.min().item()), max(high, part.max().item()), part.dtype.kind in "iu"
     if not size:
         return Histogram(name, things, np.zeros(1, np.int64), np.zeros(0, np.int64))
-    is_log = bool(may_grow and low >= 0 and high > HEAVY_TAIL * total / size and high - low >= max_bins * is_whole)
+    is_log = bool(may_grow and low >= 0 and high > HEAVY_TAIL * total / size and high - low >= (max_bins if is_whole else TINY))
     edges = (_growing_edges if is_log else _even_edges)(low, high, max_bins, is_whole=is_whole)
     if is_whole:
         edges[-1] = min(high + 1, LARGEST)
@@ -145,7 +148,10 @@ def finite(values: Array) -> Array:
 
 def _even_edges(low: float, high: float, max_bins: int, *, is_whole: bool) -> Array:
     """Return edges whose distance is 1, 2 or 5 times a power of ten, and the first a multiple of it."""
-    span = high - low + 1 if is_whole else (high - low or abs(high) or 1.0)
+    if is_whole:
+        span = high - low + 1
+    else:  # so long that multiples of a fraction of it differ
+        span = max(high - low or abs(high) or 1.0, LEAST_SPAN * max(-low, high), TINY)
     power = 10.0 ** np.floor(np.log10(max(1.0, span / max_bins) if is_whole else span / max_bins))
     widths = (factor * power * 10**more for more in count() for factor in (1, 2, 5))
     if is_whole:  # in whole numbers: fractions have 53 bits
