@@ -91,7 +91,8 @@ def make_histogram(parts: Parts, *, name: str, things: str, max_bins: int, may_g
     edges = (_growing_edges if is_log else _even_edges)(low, high, max_bins, is_whole=is_whole)
     if is_whole:
         edges[-1] = min(high + 1, LARGEST)
-    counts, is_even = np.zeros(edges.size - 1, np.int64), is_whole and not is_log and max(-low, high) < LARGEST // 2
+    counts, first = np.zeros(edges.size - 1, np.int64), int(edges[0])
+    is_even = is_whole and not is_log and first > SMALLEST and high - first <= LARGEST
     for part in parts():
         counts += np.bincount(_bins_of(part, edges, is_even=is_even), minlength=counts.size)
     return Histogram(name, things, edges, counts, is_log)
@@ -148,10 +149,8 @@ def finite(values: Array) -> Array:
 
 def _even_edges(low: float, high: float, max_bins: int, *, is_whole: bool) -> Array:
     """Return edges whose distance is 1, 2 or 5 times a power of ten, and the first a multiple of it."""
-    if is_whole:
-        span = high - low + 1
-    else:  # so long that multiples of a fraction of it differ
-        span = max(high - low or abs(high) or 1.0, LEAST_SPAN * max(-low, high), TINY)
+    differ = LEAST_SPAN * max(-low, high), TINY  # spans of which multiples of a fraction differ
+    span = high - low + 1 if is_whole else max(high - low or abs(high) or 1.0, *differ)
     power = 10.0 ** np.floor(np.log10(max(1.0, span / max_bins) if is_whole else span / max_bins))
     widths = (factor * power * 10**more for more in count() for factor in (1, 2, 5))
     if is_whole:  # in whole numbers: fractions have 53 bits

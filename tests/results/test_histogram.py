@@ -27,6 +27,7 @@ WHOLE, FRACTIONS = (st.lists(kind, min_size=1, max_size=30) for kind in (st.inte
 
 @example([0.95], 10)  # 95 * 0.01 is above it
 @example([2**62 + 1] * 3, 2)
+@example([-1, 4_223_372_036_854_775_808], 2)
 @example([5e-324], 2)
 @example([0.2, np.nextafter(0.2, 1)], 10)
 @given(WHOLE | FRACTIONS, st.integers(2, 50))
