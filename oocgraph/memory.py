@@ -19,6 +19,7 @@ from types import TracebackType
 from oocgraph.config import parse_bytes
 from oocgraph.errors import BudgetError
 from oocgraph.machine import available_bytes, cgroup_limit_bytes, kernel_text, kib_of
+from oocgraph.pool import start
 
 SAMPLE_SECONDS = 0.01
 """Interval of the peak sampler."""
@@ -349,7 +350,7 @@ class _Sampling:
         with self._lock:
             self._samplers.append(sampler)
             if not self._is_running:
-                threading.Thread(target=self._sample, name="oocgraph-peak-sampler", daemon=True).start()
+                start(threading.Thread(target=self._sample, name="oocgraph-peak-sampler", daemon=True))
                 self._is_running = True
 
     def end(self, sampler: PeakSampler) -> None:

@@ -101,6 +101,16 @@ def _close_all() -> None:
         pool.close()
 
 
+def start(thread: threading.Thread) -> None:
+    """Start a thread; what a signal's handler raises meanwhile is raised, where `threading` may make it an error of a lock."""
+    try:
+        thread.start()
+    except RuntimeError as error:
+        if error.__context__ is not None:
+            raise error.__context__ from None
+        raise
+
+
 class Pool:
     """Threads that make calls in the order in which they are submitted.
 
@@ -136,7 +146,7 @@ class Pool:
         if len(self._threads) < self._num_threads and (number := next(self._numbers)) < self._num_threads:
             thread = threading.Thread(target=_work, args=(self._calls, self._begin), name=f"{self._name}_{number}", daemon=True)
             self._threads.append(thread)
-            thread.start()
+            start(thread)
         return call
 
     def map(self, function: Callable[[_S], _T], items: Iterable[_S], ahead: int | None = None) -> Iterator[_T]:

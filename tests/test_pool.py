@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from oocgraph.pool import Call, Pool, wait_for
+from oocgraph.pool import Call, Pool, start, wait_for
 
 
 def test_results_and_errors_come_to_who_asks():
@@ -187,6 +187,26 @@ def test_a_signal_may_come_at_any_moment(work):
     """What its handler raises is raised, and the threads end: with futures, teams wait for ever, and builds every other time."""
     done = subprocess.run([sys.executable, "-c", INTERRUPTED.replace("WORK", work)], check=False, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("200\n", "")
+
+
+def test_a_signal_is_no_error_of_a_lock_while_a_thread_begins():
+    """`threading` makes it one where it comes before the lock of a condition is had again; other errors are as they were."""
+
+    class Interrupted(threading.Thread):
+        def start(self):
+            try:
+                raise KeyboardInterrupt
+            finally:
+                raise RuntimeError("release unlocked lock")
+
+    class Refused(threading.Thread):
+        def start(self):
+            raise RuntimeError("can't start new thread")
+
+    with pytest.raises(KeyboardInterrupt):
+        start(Interrupted())
+    with pytest.raises(RuntimeError, match="new thread"):
+        start(Refused())
 
 
 def test_threads_end_with_a_pool_that_is_not_closed():
