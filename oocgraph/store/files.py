@@ -8,7 +8,7 @@ import logging
 import mmap
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -68,33 +68,30 @@ class PastCache:
         if whole < LEAST_DIRECT_BYTES or offset % PAGE_BYTES:
             return 0
         with self._lock:
-            self._is_possible = self._is_possible and os.major(path.parent.stat().st_dev) > 0
-            done = 0
             try:
-                if self._is_possible:
-                    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_DIRECT | flags, 0o666)
-                    try:
-                        for done in self._written(fd, raw[:whole], offset):  # noqa: B007 - what was written before an error counts
-                            pass
-                    finally:
-                        os.close(fd)
+                self._is_possible = self._is_possible and os.major(path.parent.stat().st_dev) > 0
+                return self._write(path, raw[:whole], offset, flags) if self._is_possible else 0
             except OSError as error:
                 if error.errno != errno.EINVAL:
                     raise
                 self._is_possible = False
                 logger.info("%s: this file system has no O_DIRECT; what is written goes through the page cache", path.parent)
-            return done
+                return 0
 
-    def _written(self, fd: int, raw: Array, offset: int) -> Iterator[int]:
-        """Write, and yield after each call how many bytes of whole pages are written; end where the system takes less than it is given."""
+    def _write(self, path: Path, raw: Array, offset: int, flags: int) -> int:
+        """Write whole pages, until the system takes less than it is given: a disk that is full tells why at the next write."""
         self._buffer = self._buffer or mmap.mmap(-1, DIRECT_BYTES)  # at a page boundary, as O_DIRECT wants
-        done, is_full = 0, False
-        while done < raw.size and not is_full:
-            size = min(DIRECT_BYTES, raw.size - done)
-            self._buffer[:size] = raw[done : done + size].data
-            written = os.pwrite(fd, memoryview(self._buffer)[:size], offset + done)
-            done, is_full = done + written // PAGE_BYTES * PAGE_BYTES, written < size
-            yield done
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_DIRECT | flags, 0o666)
+        try:
+            for done in range(0, raw.size, DIRECT_BYTES):
+                size = min(DIRECT_BYTES, raw.size - done)
+                self._buffer[:size] = raw[done : done + size].data
+                written = os.pwrite(fd, memoryview(self._buffer)[:size], offset + done)
+                if written < size:
+                    return done + written // PAGE_BYTES * PAGE_BYTES
+            return raw.size
+        finally:
+            os.close(fd)
 
 
 def read_into(fd: int, arrays: Sequence[Array], offset: int) -> int:
