@@ -16,10 +16,14 @@ from oocgraph.store import layout
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.locality import rank_by_locality
 from oocgraph.store.records import Payload, Records, clean_records, has_repeated, key_bits, sort_records
+from oocgraph.team import team_of
 from oocgraph.types import Array, AskedOrder, VertexOrder, ignore_progress, index_dtype
 
 MANY_KEYS = 1 << 19
-"""Keys from which on kernels are loaded to sort them."""
+"""Keys from which on kernels are loaded to sort them, and a team renames them."""
+
+RENAME_SECONDS = 5e-9
+"""About what an edge takes to rename."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +115,7 @@ def build_arrays(
         rank[ranked] = np.arange(ranked.size, dtype=np.uint32)
     num_planes = classes.num_planes() if vertex_order == "degree" else 0
     arrays: dict[str, Array] = {}
-    for group, entries in _entries(clean, rank, bits, used.size, directed=directed).items():
+    for group, entries in _entries(clean, rank, bits, used.size, directed=directed, threads=threads).items():
         has_planes = group == layout.plane_group(directed) and vertex_order == "degree"
         arrays |= _group(
             group, entries, used.size, payload, classes=classes if has_planes else None, num_planes=num_planes, threads=threads
@@ -144,16 +148,31 @@ def _classes(degree: Array) -> DegreeClasses:
     return DegreeClasses.of(value[::-1].astype(np.int64), counts[::-1])
 
 
-def _entries(records: Records, rank: Array, bits: int, num_vertices: int, *, directed: bool) -> dict[str, Records]:
+def _entries(records: Records, rank: Array, bits: int, num_vertices: int, *, directed: bool, threads: int) -> dict[str, Records]:
     """Rename both ends of every edge: keys of the entries of each group, and their columns."""
     keys, *columns = records
-    half, back, to_bits = np.empty_like(keys), np.empty_like(keys), np.uint64(key_bits(num_vertices))
-    rename_rows(keys, np.uint64(bits), rank, np.uint64(0), half)
-    num_back = rename_cols(half, rank, np.uint64(0), to_bits, not directed, half, back)
+    size, to_bits = keys.size, np.uint64(key_bits(num_vertices))
+    both = np.empty(2 * size, np.uint64)
+    half, back = both[:size], both[size:]
+
+    def rename(start: int, stop: int) -> tuple[int, int]:
+        part = half[start:stop]
+        rename_rows(keys[start:stop], np.uint64(bits), rank, np.uint64(0), part)
+        return start, rename_cols(part, rank, np.uint64(0), to_bits, not directed, part, back[start:stop])
+
+    with team_of(threads if size >= MANY_KEYS else 1) as team:
+        renamed = team.run_range(rename, size, RENAME_SECONDS * size)
     if directed:
         return {"out": (half, *columns), "in": (back, *columns)}
-    straight = slice(None) if num_back == half.size else (half >> to_bits) != (half & ((np.uint64(1) << to_bits) - np.uint64(1)))
-    return {"out": (np.concatenate([half, back[:num_back]]), *(np.concatenate([values, values[straight]]) for values in columns))}
+    num_back = 0
+    for start, length in renamed:  # a self-loop has one entry only
+        if start > num_back:
+            back[num_back : num_back + length] = back[start : start + length]
+        num_back += length
+    straight = slice(None)
+    if columns and num_back < size:
+        straight = (half >> to_bits) != (half & ((np.uint64(1) << to_bits) - np.uint64(1)))
+    return {"out": (both[: size + num_back], *(np.concatenate([values, values[straight]]) for values in columns))}
 
 
 def _group(

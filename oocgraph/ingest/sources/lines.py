@@ -32,7 +32,10 @@ BLOCK_BYTES, BLOCK_ROW_BYTES = 4 << 20, 16
 """Bytes of a block at the most, or so many for each row that is asked for: in larger blocks Arrow's threads wait less for each other."""
 
 PARSE_BYTES = 1 << 20
-"""Arrow parses pieces of this size in parallel; a line must not be longer."""
+"""Arrow parses pieces of this size or more in parallel; a line must not be longer."""
+
+PIECES_PER_THREAD = 2
+"""Into how many pieces a large block is cut for each of Arrow's threads; of a few large ones no thread waits for the last."""
 
 COUNTED_BYTES = 1 << 17
 """Bytes that are compared at a time: what comes of it stays in cache."""
@@ -198,10 +201,13 @@ def row_batches(path: Path, dialect: Dialect, block_rows: int) -> Iterator[tuple
             skip, row = skip - 1, row + 1
         if not data:
             continue
-        table = _parse(data, block, row, dialect)
+        piece_bytes = max(PARSE_BYTES, -(-len(data) // (PIECES_PER_THREAD * pa.cpu_count())))
+        table = _parse(data, block, row, dialect, piece_bytes)
         if block.has(b'"') and table.num_rows != _num_lines(bytes(data)):
             _refuse_quoted_break(block)
-        for batch in table.combine_chunks().to_batches(block_rows):  # Arrow parses pieces; fewer and larger blocks are dealt in less time
+        if piece_bytes == PARSE_BYTES:  # each becomes a chunk; fewer and larger blocks are dealt in less time
+            table = table.combine_chunks()
+        for batch in table.to_batches(block_rows):
             yield batch, block, row
             row += batch.num_rows
 
@@ -246,12 +252,12 @@ def split_line(line: str, delimiter: str, where: str) -> list[str]:
         raise InputError(f"{where}: {error}; correct the line") from error
 
 
-def _parse(data: bytes | memoryview, block: LineBlock, first_row: int, dialect: Dialect) -> Any:
+def _parse(data: bytes | memoryview, block: LineBlock, first_row: int, dialect: Dialect, piece_bytes: int) -> Any:
     names = [str(position) for position in range(len(dialect.names))]
     try:
         return pacsv.read_csv(
             pa.BufferReader(data),
-            read_options=pacsv.ReadOptions(column_names=names, block_size=PARSE_BYTES),
+            read_options=pacsv.ReadOptions(column_names=names, block_size=piece_bytes),
             parse_options=pacsv.ParseOptions(delimiter=dialect.delimiter, quote_char=False if dialect.delimiter == " " else '"'),
             convert_options=pacsv.ConvertOptions(
                 column_types={str(position): value_type for position, value_type in dialect.types.items()},
