@@ -18,6 +18,7 @@ import oocgraph
 from oocgraph import ArgumentError, BudgetError, DuplicateEdgeError, InputError, open_graph
 from oocgraph.config import setting
 from oocgraph.memory import host_bytes
+from oocgraph.store import memory_build
 from oocgraph.store.in_memory import MemoryGraph, build_in_memory
 from tests.capped import run_capped
 from tests.ingest.helpers_build import ArraySource, assert_same_store
@@ -75,6 +76,23 @@ def test_a_graph_of_many_edges_too(tmp_path, directed):
     rng = np.random.default_rng(7)
     edges = (5000 * rng.random(40_000) ** 3).astype(np.int64), rng.integers(0, 5000, 40_000)
     assert_same_arrays(oocgraph.build_csr(edges, directed=directed), oocgraph.build_csr(edges, tmp_path / "g.zarr", directed=directed))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads_rename_parts_of_the_edges(tmp_path, monkeypatch, threads, directed, weighted):
+    """Each leaves gaps where self-loops have no second entry."""
+    monkeypatch.setattr(memory_build, "MANY_KEYS", 1)
+    monkeypatch.setattr(memory_build, "RENAME_SECONDS", 1.0)
+    rng = np.random.default_rng(9)
+    ends = rng.integers(0, 60, (2, 900))
+    edges = pa.table({"source": ends[0], "target": np.where(rng.random(900) < 0.3, *ends), "weight": rng.integers(0, 9, 900)})
+    options = {"directed": directed, "keep_self_loops": True, "duplicates": "keep", "weight": "weight" if weighted else None}
+    with setting("threads", threads):
+        graph = oocgraph.build_csr(edges, columns=("source", "target"), **options)
+    assert graph.attributes.num_self_loops > 200
+    assert_same_arrays(graph, oocgraph.build_csr(edges, tmp_path / "g.zarr", columns=("source", "target"), **options))
 
 
 @pytest.mark.parametrize(("order", "codec"), [("degree", "none"), ("original", "zstd")])
