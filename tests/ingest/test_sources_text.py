@@ -1,10 +1,13 @@
 """CSV, TSV, GAPBS text: delimiters, headers, comments, types, damage with its line."""
 
 import gzip
+import itertools
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from oocgraph.errors import InputError
 from oocgraph.ingest.sources import lines, open_source
 from tests.ingest.helpers import SOURCE, TARGET, check, peak_anonymous_bytes, read, refused
 
@@ -232,3 +235,18 @@ def test_blocks_are_as_large_as_the_rows_asked_for():
     assert lines.block_bytes_for(1 << 18, 100) == lines.BLOCK_BYTES
     assert lines.block_bytes_for(1 << 20, 100) == lines.BLOCK_ROW_BYTES << 20
     assert lines.block_bytes_for(1 << 20, 8) == 8 << 20
+
+
+def test_pieces_of_a_large_block_stay_where_they_are(tmp_path):
+    names = [f"name of vertex {i:09d}" for i in range(200_001)]
+    edges = [f"{u}\t{v}" for u, v in itertools.pairwise(names)]
+    path = write(tmp_path / "e.tsv", "\n".join(edges))
+    blocks = [block for stream in open_source(path).streams(1 << 20) for block in stream()]
+    assert len(blocks) > lines.PIECES_PER_THREAD or pa.cpu_count() > 4
+    assert [block.first_row for block in blocks] == np.cumsum([0, *(len(block.source) for block in blocks)])[:-1].tolist()
+    assert pa.concat_arrays([block.source for block in blocks]).to_pylist() == names[:-1]
+    assert pa.concat_arrays([block.target for block in blocks]).to_pylist() == names[1:]
+    edges[150_000] = "only one"
+    write(path, "\n".join(edges))
+    with pytest.raises(InputError, match="line 150001 has 1 columns"):
+        list(open_source(path).streams(1 << 20)[0]())
