@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arrow import from_numbers, to_numbers
+from oocgraph.kernels.append import merge_ids
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.id_order import id_column, stream
 from oocgraph.store.layout import ORDER, SORTED_ID, string_arrays
@@ -126,21 +127,18 @@ def _joined(start: int, first: tuple[Any, Array], second: tuple[Any, Array]) -> 
     if not len(ids):
         return IdBlock(start, other_ids, np.full(other_numbers.size, ABSENT), other_numbers)
     if isinstance(ids, np.ndarray):
-        both = np.concatenate([ids, other_ids])
-        order = np.argsort(both, kind="stable")  # merges two runs in linear time
-        ordered = both[order]
-        new = np.append(True, ordered[1:] != ordered[:-1])
-        distinct: Any = ordered[new]
-    else:
-        import pyarrow as pa
-        import pyarrow.compute as pc
+        merged = [np.empty(ids.size + other_ids.size, np.int64) for _ in range(3)]
+        num_ids = merge_ids(ids, numbers, other_ids, other_numbers, ABSENT, *merged)
+        return IdBlock(start, *(values[:num_ids] for values in merged))
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-        strings = pa.concat_arrays([ids, other_ids])
-        order = to_numbers(pc.array_sort_indices(strings)).astype(np.int64)
-        sorted_strings = strings.take(from_numbers(order))
-        differ = to_numbers(pc.not_equal(sorted_strings[1:], sorted_strings[:-1]))
-        new = np.append(True, differ)
-        distinct = sorted_strings.filter(from_numbers(new))
+    strings = pa.concat_arrays([ids, other_ids])
+    order = to_numbers(pc.array_sort_indices(strings)).astype(np.int64)
+    sorted_strings = strings.take(from_numbers(order))
+    differ = to_numbers(pc.not_equal(sorted_strings[1:], sorted_strings[:-1]))
+    new = np.append(True, differ)
+    distinct = sorted_strings.filter(from_numbers(new))
     position = np.empty(order.size, np.int64)
     position[order] = np.cumsum(new) - 1
     out = [np.full(len(distinct), ABSENT) for _ in range(2)]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oocgraph.arrow import to_numbers
+from oocgraph.errors import CorruptStoreError
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import one_bin
 from oocgraph.external_sort.vertex_file import VertexFile
@@ -23,11 +24,12 @@ from oocgraph.ingest.merge_rows import Side, write_merged
 from oocgraph.ingest.ranks import degree_classes, ranked_blocks
 from oocgraph.ingest.stored_rows import StoredRows
 from oocgraph.ingest.vertex_arrays import write_vertices
+from oocgraph.kernels.append import add_at, place_ids, renumber
 from oocgraph.kernels.build import NO_RANK
 from oocgraph.store.columns import StringColumn
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.layout import GraphAttributes, plane_group
+from oocgraph.store.layout import ORDER, GraphAttributes, plane_group
 from oocgraph.store.records import CODE, key_bits
 from oocgraph.store.rows import degree_blocks
 from oocgraph.store.strings import string_buffers
@@ -118,24 +120,26 @@ def id_kind_of(first: CSRStore, second: CSRStore) -> str:
 
 def _joined_vertices(first: CSRStore, second: CSRStore, job: Job, *, linked_only: bool) -> _Vertices:
     """Find the place of every vertex among the ids of both stores, and add up degrees."""
-    position = (np.empty(first.num_rows, np.uint32), np.empty(second.num_rows, np.uint32))
+    position = (np.full(first.num_rows, NO_RANK, np.uint32), np.full(second.num_rows, NO_RANK, np.uint32))
     in_first, num_ids = np.full(second.num_rows, NO_RANK, np.uint32), 0
     most = first.num_rows + second.num_rows if linked_only else first.num_vertices + second.num_vertices
     for block in joined_ids(first, second, linked_only=linked_only):
-        for numbers, places in zip((block.first, block.second), position, strict=True):
-            there = np.flatnonzero(numbers >= 0)
-            places[numbers[there]] = block.start + there
-        both = (block.first >= 0) & (block.second >= 0)
-        in_first[block.second[both]] = block.first[both]
+        place_ids(block.first, block.second, block.start, *position, in_first)
         num_ids = block.start + block.first.size
         job.progress("join vertices", num_ids, most)
     key_bits(num_ids)  # refuses more than a key has room for
+    for store, places in zip((first, second), position, strict=True):
+        missing = int(places.argmax()) if places.size else 0
+        if places.size and places[missing] >= num_ids:
+            raise CorruptStoreError(
+                f"{store.url}: {ORDER} names some vertices twice, and not vertex {missing}; restore the store or build it again"
+            )
     degree = VertexFile(job.folder("degree"), num_ids, np.uint32, in_memory=True)
     has_out = VertexFile(job.folder("has-out"), num_ids, np.uint8, in_memory=True) if job.directed else None
     assert degree.resident is not None
     for store, places in zip((first, second), position, strict=True):
         for start, degrees in degree_blocks(store, store.pull_group):
-            degree.resident[places[start : start + degrees.size]] += degrees.astype(np.uint32)
+            add_at(degree.resident, places[start : start + degrees.size], degrees.astype(np.uint32))
         if has_out is not None:
             assert has_out.resident is not None
             for start, degrees in degree_blocks(store, "out"):
@@ -167,8 +171,7 @@ def _numbered(
     rank = vertices.edges.degree.resident
     assert rank is not None
     for places in vertices.position:
-        for start in range(0, places.size, STEP):
-            places[start : start + STEP] = rank[places[start : start + STEP]]
+        renumber(places, rank)
     vertices.edges.close()
     return classes, vertices.position, num_input
 

@@ -228,12 +228,77 @@ def find_entries(entries: Any, begin: Any, length: Any, row_of: Any, wanted: Any
         high[i] = first
 
 
+@nb.njit(nogil=True, cache=True)
+def merge_ids(
+    ids: Any, numbers: Any, other_ids: Any, other_numbers: Any, absent: Any, out: Any, first: Any, second: Any
+) -> Any:  # fmt: skip
+    """Merge two runs of distinct ascending ids; return how many there are.
+
+    Parameters
+    ----------
+    ids, numbers, other_ids, other_numbers : (n,) int64
+        Each run, and the numbers of its ids.
+    absent
+        Number of an id that a run lacks.
+    out, first, second : (n,) int64
+        Overwritten: ids, and their numbers in each run; as many as both have elements.
+    """
+    i = j = k = 0
+    while i < ids.size or j < other_ids.size:
+        ours = j == other_ids.size or (i < ids.size and ids[i] <= other_ids[j])
+        theirs = i == ids.size or (j < other_ids.size and other_ids[j] <= ids[i])
+        out[k] = ids[i] if ours else other_ids[j]
+        first[k], second[k] = absent, absent
+        if ours:
+            first[k] = numbers[i]
+            i += 1
+        if theirs:
+            second[k] = other_numbers[j]
+            j += 1
+        k += 1
+    return k
+
+
+@nb.njit(nogil=True, cache=True)
+def place_ids(first: Any, second: Any, start: Any, first_place: Any, second_place: Any, in_first: Any) -> None:
+    """Note where the ids of a block are by their numbers, and which of the second store the first has.
+
+    Parameters
+    ----------
+    first, second : (n,) int64
+        Numbers of the ids in each store, negative without edges there.
+    start
+        Position of the block's first id.
+    first_place, second_place, in_first : (num_rows,) uint32
+        Positions by number of each store, and numbers in the first by those in the second: what the block tells is written.
+    """
+    for i in range(first.size):
+        if first[i] >= 0:
+            first_place[first[i]] = start + i
+        if second[i] >= 0:
+            second_place[second[i]] = start + i
+            if first[i] >= 0:
+                in_first[second[i]] = first[i]
+
+
+@nb.njit(nogil=True, cache=True)
+def add_at(totals: Any, places: Any, amounts: Any) -> None:
+    """Add ``amounts[i]`` to ``totals[places[i]]``."""
+    for i in range(places.size):
+        if i + AHEAD < places.size:
+            prefetch(totals, places[i + AHEAD])
+        totals[places[i]] += amounts[i]
+
+
 def merge_calls(*, columns: bool) -> list[Call]:
     """Return what a merge calls, of graphs with or without edge columns."""
     marks = np.empty(0, np.uint64)
     entries, places, keys = np.empty(0, np.uint32), np.empty(0, np.int64), np.empty(0, np.uint64 if columns else np.uint32)
     return [
         (renumber, (entries, entries)),
+        (merge_ids, (places, places, places, places, 0, places, places, places)),
+        (place_ids, (places, places, 0, entries, entries, entries)),
+        (add_at, (entries, entries, entries)),
         (
             merge_rows,
             (entries, places, places, entries, places, places, 0, 1, True, keys.reshape(3, 0), places, (marks,) * 3, keys, places),

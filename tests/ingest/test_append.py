@@ -15,7 +15,7 @@ import pytest
 import oocgraph
 from oocgraph import append_edges, build_csr, merge_graphs
 from oocgraph.config import setting
-from oocgraph.errors import ArgumentError, BudgetError, DuplicateEdgeError, InputError, OutputError
+from oocgraph.errors import ArgumentError, BudgetError, CorruptStoreError, DuplicateEdgeError, InputError, OutputError
 from oocgraph.ingest import ranks
 from oocgraph.ingest.build_job import Sizes
 from oocgraph.ingest.merge_ids import JoinedIds
@@ -327,3 +327,15 @@ def test_parallel_edges_that_another_thread_has_found_are_not_forgotten(monkeypa
     monkeypatch.setattr(Slow, "meanwhile", staticmethod(lambda: _Merging._block(*with_parallel)))
     merging._block(0, np.array([1, 2, 3], np.uint32).view(Slow), (), np.array([3]))
     assert merging.has_parallel
+
+
+def test_an_order_that_names_a_vertex_twice_is_refused(tmp_path):
+    graph = build_csr(drawn(1, 3000, 700), tmp_path / "graph")
+    [chunk] = (one for one in (tmp_path / "graph/vertices/order/c").rglob("*") if one.is_file())
+    order = np.fromfile(chunk, graph.index_dtype)
+    lost = int(order[5])
+    order[5] = order[6]
+    order.tofile(chunk)
+    with pytest.raises(CorruptStoreError, match=f"vertices/order names some vertices twice, and not vertex {lost}; restore"):
+        append_edges(tmp_path / "graph", drawn(2, 30, 700))
+    assert np.fromfile(chunk, graph.index_dtype).tolist() == order.tolist()
