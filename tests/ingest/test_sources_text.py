@@ -2,10 +2,13 @@
 
 import gzip
 import itertools
+import threading
+import time
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 from oocgraph.errors import InputError
 from oocgraph.ingest.sources import lines, open_source
@@ -250,3 +253,30 @@ def test_pieces_of_a_large_block_stay_where_they_are(tmp_path):
     write(path, "\n".join(edges))
     with pytest.raises(InputError, match="line 150001 has 1 columns"):
         list(open_source(path).streams(1 << 20)[0]())
+
+
+def test_arrow_has_let_go_of_a_block_before_it_is_dealt(tmp_path, monkeypatch):
+    """A thread of Arrow that lets go of it while the program ends would abort the process."""
+    parse, held, ended = csv.read_csv, [], []
+
+    def read_csv(reader, **options):
+        def hold(reader=reader):
+            time.sleep(0.05)
+            ended.append(True)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.append(thread)
+        return parse(pa.BufferReader(bytes(reader.read_buffer())), **options)
+
+    monkeypatch.setattr(lines.pacsv, "read_csv", read_csv)
+    path = write(tmp_path / "e.csv", rows(","))
+    for block in (block for stream in open_source(path).streams(100) for block in stream()):
+        assert len(ended) == len(held) == 1
+        assert block.source.tolist() == SOURCE
+    write(path, rows(",") + "1,2,3\n")
+    with pytest.raises(InputError, match="columns"):
+        list(open_source(path).streams(100)[0]())
+    assert len(ended) == 2
+    for thread in held:
+        thread.join()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ PARSE_BYTES = 1 << 20
 
 PIECES_PER_THREAD = 2
 """Into how many pieces a large block is cut for each of Arrow's threads; of a few large ones no thread waits for the last."""
+
+WAITS = (0.0, *(min(2e-5 * 2**i, 0.01) for i in range(200)))
+"""Seconds between two looks at whether Arrow has let go of a block: 2 s in all, after which something else holds it."""
 
 COUNTED_BYTES = 1 << 17
 """Bytes that are compared at a time: what comes of it stays in cache."""
@@ -255,8 +259,8 @@ def split_line(line: str, delimiter: str, where: str) -> list[str]:
 def _parse(data: bytes | memoryview, block: LineBlock, first_row: int, dialect: Dialect, piece_bytes: int) -> Any:
     names = [str(position) for position in range(len(dialect.names))]
     try:
-        return pacsv.read_csv(
-            pa.BufferReader(data),
+        return _read_lent(
+            data,
             read_options=pacsv.ReadOptions(column_names=names, block_size=piece_bytes),
             parse_options=pacsv.ParseOptions(delimiter=dialect.delimiter, quote_char=False if dialect.delimiter == " " else '"'),
             convert_options=pacsv.ConvertOptions(
@@ -269,6 +273,24 @@ def _parse(data: bytes | memoryview, block: LineBlock, first_row: int, dialect: 
         _refuse_first_bad_line(block, first_row, dialect, error)
         last = block.first_line + block.count(b"\n")
         raise InputError(f"{block.path}, lines {block.first_line} to {last}: {error}; correct the file") from error
+
+
+def _read_lent(data: bytes | memoryview, **options: Any) -> Any:
+    """Have Arrow parse memory of Python's, and wait until its threads have let go of that, as they do soon after the table is there.
+
+    To let go, a thread asks for the interpreter. One that asks while the program ends is ended instead, in the middle of a destructor: the
+    process would abort (one in 25 that ended at once did).
+    """
+    lent = memoryview(data)
+    try:
+        return pacsv.read_csv(pa.BufferReader(lent), **options)
+    finally:
+        for wait in WAITS:
+            try:
+                lent.release()
+                break
+            except BufferError:  # it is lent still
+                time.sleep(wait)
 
 
 def _num_lines(data: bytes) -> int:
