@@ -85,7 +85,7 @@ def sssp(
     source
         User id of the source.
     weight
-        Edge column of the weights, numbers of 0 or more; by default the graph's.
+        Edge column of the weights, numbers of 0 or more; by default the graph's. An infinite one, or a sum that is, leads nowhere.
     schedule
         ``auto`` and ``async``: by priority, block by block. ``buckets``: in sweeps over the earliest bucket (delta-stepping). ``rounds``:
         in sweeps over all that is pending (Bellman-Ford). The distances and parents are the same. A cluster has ``async`` alone: each
@@ -192,7 +192,7 @@ def find_paths(
     if task.schedule == "auto" and task.delta is None and not resources.client and is_small(store) and not _wants_device(resources, opened):
         fields = shortest_in_small(store, column, source, targets, task.distance_limit, resources.limit_bytes)
         if fields is not None:
-            return SSSPResult(**fields, **given)
+            return SSSPResult(**_without_infinite(fields), **given)
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         delta, slack = widths(store, column)
@@ -203,12 +203,20 @@ def find_paths(
             if not resources.client:
                 fields = _on_device(relaxing, task, resources, source, targets, limit)
                 if fields is not None:
-                    return SSSPResult(**fields, **given)
+                    return SSSPResult(**_without_infinite(fields), **given)
             unreached, found = _first_that_fits(store, column, lambda kind: compute(relaxing, kind, source, targets, limit))
         except EdgeError as error:
             raise _refusal(store, column, error) from None
         fields = relaxing.fields_of(found, unreached, started, sampler, here)
-    return SSSPResult(**fields, **given, delta=delta)
+    return SSSPResult(**_without_infinite(fields), **given, delta=delta)
+
+
+def _without_infinite(fields: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what only infinite distances lead to: vertices that have one are not reached, and have no parent."""
+    unreached = fields["unreached"]
+    if unreached.dtype.kind == "f":
+        forget_beyond(np.finfo(unreached.dtype).max, fields["stored_value"], fields["stored_parent"], unreached)
+    return fields
 
 
 def _first_that_fits(store: CSRStore, column: str, compute: Callable[[str], Found]) -> Found:

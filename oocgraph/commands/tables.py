@@ -37,17 +37,21 @@ COLUMN_GAP, MIN_WIDTH = 3, 10
 
 
 def print_table(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print a table whose columns are the keys of the rows; units follow the names. Where it is too wide, the last column is cut."""
+    """Print a table whose columns are the keys of the rows; units follow the names. Where it is too wide, text is cut, the last column too."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)  # ids are printed as they are
     if not console.is_terminal:
         console.width = FILE_WIDTH
     values = list(rows)
-    texts = [[human(name, value) for name, value in row.items()] for row in values]
-    heads = [label(name) for name in values[0]] if values else []
+    most = max(MIN_WIDTH, console.width // 2)
+    heads, last = ([label(name) for name in values[0]], list(values[0])[-1]) if values else ([], "")
+    texts = [
+        [_cut(human(name, value), most if isinstance(value, str) and name != last else None) for name, value in row.items()]
+        for row in values
+    ]
     room = console.width - sum(max(map(len, column)) + COLUMN_GAP for column in zip(heads[:-1], *(row[:-1] for row in texts), strict=True))
     table = Table(box=SIMPLE_HEAD)
     for head, value in zip(heads, values[0].values() if values else (), strict=True):
@@ -56,6 +60,10 @@ def print_table(rows: Iterable[Mapping[str, Any]]) -> None:
     for text in texts:
         table.add_row(*text)
     console.print(table)
+
+
+def _cut(text: str, most: int | None) -> str:
+    return text if most is None or len(text) <= most else f"{text[: most - 3]}..."
 
 
 def print_histogram(histogram: Histogram) -> None:

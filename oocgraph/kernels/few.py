@@ -191,13 +191,14 @@ def shortest_few(
     distance : (num_vertices,) int64 or float64, changed
         That of no path everywhere.
     parent : (num_vertices,) index dtype, changed
+        That of no vertex everywhere.
 
     Returns
     -------
     (status, followed)
         `GIVEN_UP` at a weight that is negative or no number, and where a distance is too large; edges followed.
     """
-    unreached, followed, size, num_found = distance[0], 0, sources.size, 0
+    unreached, none, followed, size, num_found = distance[0], parent[0], 0, sources.size, 0
     keys, items = np.empty(64 + size, distance.dtype), np.empty(64 + size, np.int64)
     for i in range(size):
         distance[sources[i]], parent[sources[i]] = 0, sources[i]
@@ -236,8 +237,8 @@ def shortest_few(
             elif far == distance[x] and far > d and v < parent[x]:
                 parent[x] = v
     for v in range(distance.size):
-        if distance[v] > bound:
-            distance[v] = unreached
+        if distance[v] > bound or distance[v] == unreached:  # as far as infinite weights lead is not reached
+            distance[v], parent[v] = unreached, none
     return DONE, followed
 
 

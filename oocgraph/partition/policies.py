@@ -135,10 +135,10 @@ def chunk_page_vertices(num_vertices: Any, num_partitions: Any) -> Any:
 
 
 def chunk_share(prop: Any, v: Any) -> Any:
-    """Return in which of P equal shares of ``alpha * V + E`` vertex `v` begins."""
+    """Return in which of P equal shares of ``alpha * V + E`` vertex `v` begins: of one partition alpha is 0, and the last may begin at E."""
     alpha = CHUNK_ALPHA * (prop.num_partitions - 1)
     total = alpha * prop.num_vertices + prop.num_edges
-    return (alpha * v + prop.first_out_edge(v)) * prop.num_partitions // total
+    return min((alpha * v + prop.first_out_edge(v)) * prop.num_partitions // total, prop.num_partitions - 1)
 
 
 def chunked(prop: Any, v: Any) -> Any:

@@ -296,3 +296,26 @@ class TestVerification:
 
 def vars_of(result):
     return {field.name: getattr(result, field.name) for field in fields(result)}
+
+
+@pytest.mark.parametrize("schedule", ["auto", "async", "buckets", "rounds"])
+@pytest.mark.parametrize("weights", [[math.inf, 1.0, 2.0], [1.7e308, 1.7e308, 2.0]])
+@pytest.mark.parametrize("where", ["memory", "disk"])
+def test_what_infinite_distances_lead_to_is_not_reached(tmp_path, where, schedule, weights):
+    edges = pa.table({"source": [1, 2, 1], "target": [2, 3, 4], "weight": weights})
+    graph = oocgraph.build_csr(edges, tmp_path / "g.zarr" if where == "disk" else None, weight="weight", directed=True)
+    result = sssp(graph, 1, schedule=schedule)
+    last = 2 if weights[0] == math.inf else 3
+    assert result.distance.tolist() == [0.0, *(weights[0] if v < last else math.inf for v in (2, 3)), 2.0]
+    assert result.parent.tolist() == [1, *(1 if v < last else -1 for v in (2, 3)), 1]
+    assert result.num_reached == last
+    verify_sssp(graph, result)
+
+
+def test_what_is_beyond_a_target_has_no_parent():
+    """A small graph in memory is searched by a kernel of its own, which has seen more on the way."""
+    graph = oocgraph.build_csr(pa.table({"source": [1, 2, 1, 3], "target": [2, 3, 4, 4], "weight": [1, 2, 0, 5]}), weight="weight")
+    result = sssp(graph, 1, target=2)
+    assert result.distance.tolist() == [0, 1, -1, 0]
+    assert result.parent.tolist() == [1, 1, -1, 1]
+    verify_sssp(graph, result)

@@ -292,3 +292,10 @@ def test_partitions_of_the_reference_hold_every_edge_once():
             masters += [part.global_id[: part.num_masters], part.isolated_masters]
         np.testing.assert_array_equal(np.sort(np.concatenate(edges)), np.arange(len(indices)))
         np.testing.assert_array_equal(np.sort(np.concatenate(masters)), np.arange(len(indptr) - 1))
+
+
+@pytest.mark.parametrize("degrees", [[2, 0, 1, 0, 0], [0, 0, 3], [5]])
+def test_one_chunk_has_all_vertices_those_without_edges_too(degrees):
+    indptr = np.append(0, np.cumsum(degrees))
+    masters = masters_of(policies.chunked, indptr, np.zeros(indptr[-1], np.uint32), 1)
+    assert masters.tolist() == [0] * len(degrees)

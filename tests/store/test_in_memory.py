@@ -256,3 +256,15 @@ try:
 except oocgraph.BudgetError as error:
     print(json.dumps({"refused": str(error)}))
 """
+
+
+@pytest.mark.parametrize("edges", [([1], [1]), ([], [])], ids=["a loop", "none"])
+def test_a_graph_without_edges_has_the_arrays_of_its_store(tmp_path, edges):
+    options = {"num_vertices": 2}
+    graph = oocgraph.build_csr(edges, **options)
+    assert_same_arrays(graph, oocgraph.build_csr(edges, tmp_path / "g.zarr", **options))
+    with oocgraph.open_runtime(graph) as runtime:
+        assert oocgraph.connected_components(graph, runtime=runtime).num_components == 2
+        assert oocgraph.pagerank(graph, runtime=runtime).rank.tolist() == [0.5, 0.5]
+        assert oocgraph.triangles(graph, runtime=runtime).num_triangles == 0
+        assert oocgraph.bfs(graph, 0, runtime=runtime).num_reached == 1
