@@ -174,6 +174,10 @@ def _open_standard_streams() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - open as long as the process lives
 
 
+_GIVEN = "oocgraph.arguments"
+"""Where a context keeps the arguments as they were given."""
+
+
 class _Commands(click.Group):
     """Loads commands at first use; turns errors into one message and an exit code."""
 
@@ -198,9 +202,12 @@ class _Commands(click.Group):
             _discard_broken_pipes()
             sys.exit(EXIT_BAD_INPUT)
 
-    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **options: Any) -> click.Context:
+        given = tuple(args)
         with _ending_with_the_reader():  # the help is printed here
-            return super().make_context(*arguments, **options)
+            ctx = super().make_context(info_name, args, *rest, **options)
+        ctx.meta[_GIVEN] = given
+        return ctx
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -209,7 +216,7 @@ class _Commands(click.Group):
         except OocGraphError as error:
             from oocgraph.commands.wording import in_options
 
-            raise _BadInput(in_options(str(error))) from error
+            raise _BadInput(in_options(str(error), ctx.meta[_GIVEN])) from error
         except MemoryError as error:
             raise _BadInput("out of memory; give a smaller --memory, or more memory to the process") from error
         except OSError as error:

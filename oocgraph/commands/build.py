@@ -26,7 +26,7 @@ from oocgraph.commands.common import emit, note, output_options, progress_bars, 
 )
 @click.option("--keep-self-loops", is_flag=True, help="Keep edges from a vertex to itself.")
 @vertex_order_option
-@click.option("--codec", type=click.Choice(["none", "blosc", "zstd"]), help="Compression.  [default: none]")
+@click.option("--codec", type=click.Choice(["none", "blosc", "zstd"]), help="Compression.  [default: the setting oocgraph.codec]")
 @click.option("--append", is_flag=True, help="Add the edges to the store OUT.zarr; its kind, order and compression stay as they are.")
 @output_options
 def build(source: str, out: str, *, as_json: bool, memory: str | None, append: bool, **options: Any) -> None:
@@ -67,7 +67,7 @@ def build_store(source: Any, out: str, **options: Any) -> dict[str, Any]:
     from oocgraph.ingest.build import build_with_report
     from oocgraph.ingest.build_job import BuildOptions
 
-    order, codec = options.get("vertex_order") or settings().vertex_order, options.get("codec") or "none"
+    order, codec = options.get("vertex_order") or settings().vertex_order, options.get("codec") or settings().codec
     chosen = BuildOptions(**{**options, "vertex_order": order, "codec": codec})
     with progress_bars() as progress:
         graph, report = build_with_report(source, out, chosen, progress)

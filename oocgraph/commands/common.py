@@ -156,7 +156,7 @@ def emit(
     asked for (`figures_asked`).
     """
     if as_json:
-        click.echo(json.dumps(fields, default=_plain, allow_nan=False))
+        click.echo(as_json_text(fields))
         return
     click.echo(title)
     if is_quiet() and not figures_asked:
@@ -167,6 +167,14 @@ def emit(
     width = max((len(name) for name, _ in shown), default=0)
     for name, text in shown:
         click.echo(f"  {name:<{width}}  {text}")
+
+
+def as_json_text(fields: Mapping[str, Any]) -> str:
+    """Return fields as JSON, which has no infinity and no NaN: they are null."""
+    try:
+        return json.dumps(fields, default=_plain, allow_nan=False)
+    except ValueError:
+        return json.dumps(json.loads(json.dumps(fields, default=_plain), parse_constant=lambda _: None))
 
 
 def _plain(value: Any) -> Any:

@@ -118,13 +118,15 @@ def multi_source_bfs(
     """
     import oocgraph
     from oocgraph.memory import PeakSampler
+    from oocgraph.store.vertices import VertexIds
 
     place.check()
     store = oocgraph.open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         used = replace(resources, client=client)
-        result = oocgraph.multi_source_bfs(store, list(sources), distances=out is not None, resources=used, progress=progress, **own)
+        ids = VertexIds(store).parse(list(sources)).tolist()
+        result = oocgraph.multi_source_bfs(store, ids, distances=out is not None, resources=used, progress=progress, **own)
         if out is not None:
             result.write(out, overwrite=overwrite)
     fields = result.summary()

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import check_pages_option, json_option, memory_option
+from oocgraph.commands.common import as_json_text, check_pages_option, json_option, memory_option
 
 LINES = 4096
 """Lines printed at once."""
@@ -90,9 +90,7 @@ def sample(
 def _print(columns: dict[str, list[Any]], *, as_json: bool) -> None:
     """Print columns of one length as lines, or as one JSON object."""
     if as_json:
-        import json
-
-        click.echo(json.dumps(columns))
+        click.echo(as_json_text(columns))
         return
     lines: Iterable[str] = ("\t".join(map(str, row)) for row in zip(*columns.values(), strict=True))
     while some := list(islice(lines, LINES)):

@@ -65,11 +65,13 @@ def spmv(
         if out is not None:
             VectorResult(ids=VertexIds(store), by_id=y).write(out, overwrite=overwrite)
     finite = y[np.isfinite(y)].astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):
+        total = float(finite.sum())
     fields: dict[str, Any] = {
         "num_values": int(y.size),
         "num_finite": int(finite.size),
         "dtype": y.dtype.name,
-        "sum": float(finite.sum()),
+        "sum": total,
         "least": float(finite.min()) if finite.size else None,
         "largest": float(finite.max()) if finite.size else None,
         "seconds": seconds,

@@ -68,6 +68,7 @@ def sssp(
     from oocgraph.algorithms.sssp import Task, check_on_workers, checked_task, find_paths
     from oocgraph.memory import PeakSampler
     from oocgraph.store.graph import open_graph
+    from oocgraph.store.vertices import VertexIds
     from oocgraph.store.views import view_of
     from oocgraph.verify_paths import verification_bytes, verify_sssp
 
@@ -76,6 +77,7 @@ def sssp(
         check_on_workers(resources)
     store = view_of(open_graph(graph, check_pages=check_pages), where=where, reverse=reverse)
     check_result_path(out, overwrite=overwrite)
+    [source] = VertexIds(store.stored).parse([source]).tolist()
     task = Task(source, weight, schedule, delta, target, distance_limit)
     column = checked_task(store, task, is_on_cluster=place.is_cluster)
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:

@@ -37,7 +37,7 @@ COLUMN_GAP, MIN_WIDTH = 3, 10
 
 
 def print_table(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print a table whose columns are the keys of the rows; units follow the names. Where it is too wide, text is cut, the last column too."""
+    """Print a table whose columns are the keys of the rows; units follow the names. Text is cut where it is too wide."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -48,10 +48,11 @@ def print_table(rows: Iterable[Mapping[str, Any]]) -> None:
     values = list(rows)
     most = max(MIN_WIDTH, console.width // 2)
     heads, last = ([label(name) for name in values[0]], list(values[0])[-1]) if values else ([], "")
-    texts = [
-        [_cut(human(name, value), most if isinstance(value, str) and name != last else None) for name, value in row.items()]
-        for row in values
-    ]
+
+    def shown(name: str, value: Any) -> str:
+        return _cut(human(name, value), most if isinstance(value, str) and name != last else None)
+
+    texts = [[shown(name, value) for name, value in row.items()] for row in values]
     room = console.width - sum(max(map(len, column)) + COLUMN_GAP for column in zip(heads[:-1], *(row[:-1] for row in texts), strict=True))
     table = Table(box=SIMPLE_HEAD)
     for head, value in zip(heads, values[0].values() if values else (), strict=True):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _WORDS = {
+    "build it with keep_self_loops=False": "build it without --keep-self-loops",
     "check_pages=True": "--check-pages",
     "overwrite=True": "--overwrite",
     "resume=": "--resume ",
@@ -39,11 +41,14 @@ _WORDS = {
 _AT_THE_START = ("alpha", "beta", "damping", "delta", "device", "direction", "scale", "schedule", "seed", "source", "target", "threads")
 """Parameters whose names are words of the language: options where a message begins with them."""
 
-_PATTERN = re.compile("|".join(rf"(?<![\w-]){re.escape(word)}(?!\w)" for word in sorted(_WORDS, key=len, reverse=True)))
+_PATTERN = "|".join(rf"(?<![\w-]){re.escape(word)}(?!\w)" for word in sorted(_WORDS, key=len, reverse=True))
+
+_QUOTED = r"""(?<![\w=])(?:'[^'\n]*'|"[^"\n]*")"""
+"""What the user has named stands between quotation marks: an id, a column. Those of a value, as in ``duplicates='drop'``, do not count."""
 
 
-def in_options(message: str) -> str:
-    """Return the message of an error with options in place of parameters.
+def in_options(message: str, arguments: Iterable[str] = ()) -> str:
+    """Return the message of an error with options in place of parameters; what `arguments` of the command say stays as it is.
 
     Examples
     --------
@@ -51,8 +56,13 @@ def in_options(message: str) -> str:
     'ranks need 3 GiB; set --memory to at least 4G, or pass --overwrite'
     >>> in_options("scale is -1; it must be 0 to 40")
     '--scale is -1; it must be 0 to 40'
+    >>> in_options("max_iter/g.zarr: no column 'tol'; set memory_budget", ["bfs", "max_iter/g.zarr"])
+    "max_iter/g.zarr: no column 'tol'; set --memory"
     """
     for name in _AT_THE_START:
         if message.startswith(f"{name} is "):
             message = f"--{message}"
-    return _PATTERN.sub(lambda found: _WORDS[found[0]], message)
+    values = {part for one in arguments for part in (one, one.partition("=")[2] if one.startswith("--") else "")}
+    own = [re.escape(one) for one in sorted(values, key=len, reverse=True) if re.search(r"\W", one.lstrip("-"))]
+    pattern = "|".join([*own, _QUOTED, f"(?P<word>{_PATTERN})"])
+    return re.sub(pattern, lambda found: _WORDS[found[0]] if found["word"] else found[0], message)

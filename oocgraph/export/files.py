@@ -103,6 +103,7 @@ def export_graph(
     path
         ``.parquet``: an edge list with the columns source, target and every edge column, under the user's ids, each undirected edge once.
         ``.csv``, ``.tsv``, and these with ``.gz``: the same as text, with a header; strings are in double quotes.
+        Types of text are guessed when it is read: ids such as "01" come back as numbers where all look like some. Parquet keeps them.
         ``.npz``: a CSR for `scipy.sparse.load_npz`, entry (i, j) between the i-th and the j-th input id ascending, isolated included.
         ``.mtx``, ``.mtx.gz``: Matrix Market, numbered likewise from 1, undirected graphs as symmetric.
         ``.sg``: GAPBS, numbered likewise, without weights; ``.wsg``: with integer ones of up to 32 bits.

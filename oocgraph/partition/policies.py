@@ -135,7 +135,7 @@ def chunk_page_vertices(num_vertices: Any, num_partitions: Any) -> Any:
 
 
 def chunk_share(prop: Any, v: Any) -> Any:
-    """Return in which of P equal shares of ``alpha * V + E`` vertex `v` begins: of one partition alpha is 0, and the last may begin at E."""
+    """Return in which of P equal shares of ``alpha * V + E`` vertex `v` begins; of one partition alpha is 0, and some begin at E."""
     alpha = CHUNK_ALPHA * (prop.num_partitions - 1)
     total = alpha * prop.num_vertices + prop.num_edges
     return min((alpha * v + prop.first_out_edge(v)) * prop.num_partitions // total, prop.num_partitions - 1)

@@ -100,5 +100,5 @@ def test_ids_are_printed_as_they_are(capsys):
     """What looks like markup is text; a long id leaves room for what is beside it."""
     tables.print_table({"id": id_, "rank": 0.125} for id_ in ("[/a]", "[red]", ":smile:", "x" * 3000))
     found = rows(capsys.readouterr().out)
-    assert [["[/a]", "0.125"], ["[red]", "0.125"], [":smile:", "0.125"]] == found[-4:-1]
+    assert found[-4:-1] == [["[/a]", "0.125"], ["[red]", "0.125"], [":smile:", "0.125"]]
     assert (found[-1][0][:70], found[-1][0][-3:], found[-1][1]) == ("x" * 70, "...", "0.125")

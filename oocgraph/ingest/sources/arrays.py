@@ -27,14 +27,22 @@ class ArrayLayout(Layout):
         for position, value in enumerate(strings):
             if not isinstance(value, str):
                 place.refuse(position, f"the id {value!r} is not a string as the first one is", "give only strings or only integers")
-        return large_strings(strings)
+        return large_strings(strings, place)
 
 
-def large_strings(values: Any) -> Any:
-    """Return Python strings as an Arrow array."""
+def large_strings(values: Any, place: Place) -> Any:
+    """Return Python strings as an Arrow array; text that UTF-8 cannot write (a surrogate without its other half) is refused."""
     import pyarrow as pa
 
-    return pa.array(values, type=pa.large_string())
+    try:
+        return pa.array(values, type=pa.large_string())
+    except UnicodeEncodeError as error:
+        position, text = next((i, value) for i, value in enumerate(values) if _has_surrogate(value))
+        place.refuse(position, f"{text!r:.60} is not Unicode text: UTF-8 cannot write it", "correct it", error)
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= one <= "\udfff" for one in text)
 
 
 def open_pair(source: Any, target: Any, request: Request) -> Source:

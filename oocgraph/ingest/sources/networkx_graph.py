@@ -13,7 +13,7 @@ from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock, IdKind
 from oocgraph.ingest.sources.arrays import ArrayLayout, large_strings
 from oocgraph.ingest.sources.columns import Columns, refuse_endpoint_columns
-from oocgraph.ingest.sources.ids import row_place
+from oocgraph.ingest.sources.ids import Place, row_place
 from oocgraph.ingest.sources.source import Request, Source, agreed_num_vertices, single_stream
 
 DESCRIPTION = "NetworkX graph"
@@ -32,7 +32,9 @@ def open_networkx(graph: Any, request: Request) -> Source:
         while part := list(islice(edges, block_rows)):
             sources, targets, *_ = zip(*part, strict=True)
             source, target = _ids(layout, sources, "source", row), _ids(layout, targets, "target", row)
-            attributes = {name: _column([edge[2][name] for edge in part], dtype) for name, dtype in dtypes.items()}
+            attributes = {
+                name: _column([edge[2][name] for edge in part], dtype, row_place(DESCRIPTION, name, row)) for name, dtype in dtypes.items()
+            }
             yield EdgeBlock(source, target, attributes, row)
             row += len(part)
 
@@ -49,7 +51,7 @@ def _ids(layout: ArrayLayout, labels: Sequence[Any], name: str, first_row: int) 
     """Return labels, whose kind is known, as ids; those that are not in range are refused."""
     place = row_place(DESCRIPTION, name, first_row)
     if layout.kind == "string":
-        return large_strings(labels)
+        return large_strings(labels, place)
     try:
         return layout.ids(np.array(labels, np.int64), place)
     except OverflowError:
@@ -110,5 +112,5 @@ def _attribute_dtype(graph: Any, name: str, *, weight: bool) -> str:
     return "string" if "string" in found else "float64" if "float64" in found else "int64"
 
 
-def _column(values: list[Any], dtype: str) -> Any:
-    return large_strings(values) if dtype == "string" else np.array(values, dtype)
+def _column(values: list[Any], dtype: str, place: Place) -> Any:
+    return large_strings(values, place) if dtype == "string" else np.array(values, dtype)

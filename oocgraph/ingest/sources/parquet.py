@@ -62,6 +62,8 @@ def _open(path: Path, metadata: Any) -> Any:
     try:
         with reading(path):
             return pq.ParquetFile(path, metadata=metadata, pre_buffer=False, buffer_size=READ_BUFFER_BYTES)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path}: the name is not UTF-8, and Arrow opens no other Parquet files; rename it") from error
     except _DAMAGED as error:
         raise InputError(f"{path} is not a Parquet file, or it is truncated ({reason(error)}); write it again") from error
 

@@ -28,6 +28,8 @@ def open_pandas(frame: Any, request: Request) -> Source:
     for name in columns.read:
         try:
             arrays[name] = pa.array(frame.iloc[:, names.index(name)], from_pandas=True)
+        except UnicodeEncodeError as error:
+            raise InputError(f"{description}, column {name!r}: {error.object!r:.60} is not Unicode text; correct it") from error
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError) as error:
             raise InputError(f"{description}, column {name!r}: neither all numbers nor all strings ({error}); convert it") from error
     table = pa.table(arrays)
