@@ -28,9 +28,9 @@ def human(name: str, value: Any) -> str:
         return str(value)
     if name.endswith(("_bytes", "bytes_read", "bytes_requested", "memory_budget")):
         return format_bytes(value)
-    if name.endswith("seconds"):
+    if name.endswith(("seconds", "seconds_from_disk")):
         return f"{format_number(value)} s"
-    if name.endswith("teps"):
+    if name.endswith("teps") and name != "num_steps":
         return f"{value / 1e6:,.1f} M"
     if "fraction" in name:
         return f"{100 * value:,.2f} %"

@@ -113,7 +113,7 @@ class GraphOperand:
         return self.as_given(y)
 
 
-def graph_operand(store: CSRStore, given: Any, semiring: Semiring, *, transpose: bool, weight: str | None) -> GraphOperand:
+def graph_operand(store: CSRStore, given: Any, semiring: Semiring, *, transpose: bool, weight: str | bool | None) -> GraphOperand:
     """Check what a graph is multiplied by; see `oocgraph.spmv`."""
     column = weight_column(store, weight) if semiring.uses_values or weight is not None else None
     column = column if semiring.uses_values else None

@@ -51,7 +51,7 @@ def spmv(
     *,
     transpose: bool = False,
     semiring: SemiringName = "plus_times",
-    weight: str | None = None,
+    weight: str | bool | None = None,
     runtime: Runtime | OpenedMatrix | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
@@ -74,7 +74,7 @@ def spmv(
         ``plus_times``; ``min_plus`` (minimum of sums); ``or_and`` (of bools; a value is true if it is not 0); ``plus_second`` (sum of
         elements of x, whatever the values). Entries of a graph without weights are 1.
     weight
-        Edge column that holds a graph's values; by default its weight.
+        Edge column that holds a graph's values; by default its weight. False: every entry is 1.
     runtime
         The graph, or the matrix, opened before (`oocgraph.open_runtime`), for many products; it has its own resources. It, or each of
         its workers, keeps edges between products, as many as fit, in the memory of its GPUs if it was opened there.

@@ -326,6 +326,8 @@ def checked_task(store: CSRStore, task: Task, *, is_on_cluster: bool = False) ->
             raise ArgumentError(f"{name} is {value!r}; it must be a number, {least}")
     column = weight_column(store, task.weight)
     if column is None:
+        if isinstance(task.weight, bool):
+            raise ArgumentError(f"weight is {task.weight}; name a column of weights, or count edges by oocgraph.bfs")
         raise ArgumentError(f"{store.url} has no weights; give weight, the name of an edge column, or count edges by oocgraph.bfs")
     if store.array(f"out/{column}").dtype == np.uint64:
         raise ArgumentError(f"{column!r} is uint64, and distances are int64; build the graph with weights of another dtype")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from oocgraph.cluster.ledger import WorkerLedger
-from oocgraph.cluster.preflight import check_client, wait_for_worker
+from oocgraph.cluster.preflight import check_client, have_no_worker, wait_for_worker
 from oocgraph.cluster.scheduler import fetch
 from oocgraph.cluster.session import POLL_SECONDS, ClusterSession
 from oocgraph.cluster.worker import with_plugin
@@ -47,17 +48,26 @@ class DaskPhases:
         ClusterError
             Workers were lost again and again, all are gone, or the scheduler or the client is.
         """
-        session, futures = self._session, []
+        session, futures = self._session, list[Any]()
         check_client(session.client)
+
+        def submit(i: int, address: str | None) -> Any:
+            key = f"oocgraph-partition-{phase.replace(' ', '-')}-{uuid.uuid4().hex}"
+            arguments = session.lease, spec, phase, calls[i], options
+            return session.submit(address, with_plugin, run_on_worker, *arguments, key=key, elsewhere=True)
+
         try:
-            for i, call in enumerate(calls):
-                key = f"oocgraph-partition-{phase.replace(' ', '-')}-{uuid.uuid4().hex}"
-                address, arguments = self._addresses[i % len(self._addresses)], (session.lease, spec, phase, call, options)
-                futures.append(session.submit(address, with_plugin, run_on_worker, *arguments, key=key, elsewhere=True))
+            for i in range(len(calls)):
+                futures.append(submit(i, self._addresses[i % len(self._addresses)]))
             self._progress(phase, 0, len(calls))
             found = []
-            for i, future in enumerate(futures):
-                found.append(self._result(future, phase))
+            for i in range(len(calls)):
+                try:
+                    found.append(self._result(futures[i], self._addresses[i % len(self._addresses)], phase))
+                except _NoWorkerError:
+                    session.client.cancel([futures[i]])  # which runs nowhere
+                    futures[i] = submit(i, None)
+                    found.append(self._result(futures[i], None, phase))
                 self._progress(phase, i + 1, len(calls))
             return found
         finally:
@@ -68,11 +78,12 @@ class DaskPhases:
         """Drop what the workers keep; none of them writes any more afterwards."""
         self._session.close()
 
-    def _result(self, future: Any, phase: str) -> Any:
-        """Return what a call returned, or raise what it raised; waits as long as there is a worker."""
+    def _result(self, future: Any, address: str | None, phase: str) -> Any:
+        """Return what a call for one worker, or for any, returned, or raise what it raised; waits as long as there is a worker."""
+        look = partial(self._wait_for_worker, future.key, address)
         try:
-            return fetch(self._session.client, future, meanwhile=self._wait_for_worker, interval_seconds=POLL_SECONDS)
-        except OocGraphError:
+            return fetch(self._session.client, future, meanwhile=look, interval_seconds=POLL_SECONDS)
+        except (OocGraphError, _NoWorkerError):
             raise
         except Exception as error:
             if future.status == "error" and type(error).__name__ != "KilledWorker":
@@ -82,16 +93,25 @@ class DaskPhases:
                 "and start it again: nothing was left behind"
             ) from error
 
-    def _wait_for_worker(self) -> None:
+    def _wait_for_worker(self, key: str, address: str | None) -> None:
         """Wait for a worker if there is none.
 
         Raises
         ------
         ClusterError
             None comes in time, or the scheduler is gone.
+        _NoWorkerError
+            There are workers, and Dask has none of them run the task: all were lost at once, and it looks for one at the old address.
         """
-        if not self._session.workers():
+        workers = self._session.workers()
+        if not workers:
             wait_for_worker(self._session.client, settings().worker_timeout)
+        elif address is not None and address not in workers and have_no_worker(self._session.client, [key]):
+            raise _NoWorkerError
+
+
+class _NoWorkerError(Exception):
+    """A task waits for a worker that has gone."""
 
 
 class HeldStage:

@@ -15,6 +15,7 @@ from typing import Any
 
 import oocgraph
 from oocgraph.cluster.scheduler import ask, scheduler_lost, wait_for_workers
+from oocgraph.config import settings
 from oocgraph.errors import ArgumentError, ArgumentTypeError, ClusterError, OutputError
 from oocgraph.store.layout import FORMAT
 
@@ -134,6 +135,16 @@ def clients_of(client: Any) -> set[str]:
     return set(ask(client, client.run_on_scheduler, names))
 
 
+def have_no_worker(client: Any, keys: Sequence[str]) -> bool:
+    """Whether one of some tasks waits for a worker that may run it, as Dask does for one by name that never comes back."""
+
+    def found(keys: list[str], dask_scheduler: Any = None) -> bool:
+        """Sent by value: the scheduler may have no oocgraph."""
+        return any(key in dask_scheduler.tasks and dask_scheduler.tasks[key].state == "no-worker" for key in keys)
+
+    return bool(ask(client, client.run_on_scheduler, found, list(keys)))
+
+
 def check_workers(client: Any, url: str | None, fingerprint: str | None, folder: SharedFolder | None = None) -> dict[str, dict[str, Any]]:
     """Ask every worker for its version and whether it sees the store, if there is one, and the folder of the output.
 
@@ -176,8 +187,9 @@ def check_workers(client: Any, url: str | None, fingerprint: str | None, folder:
     token = None if folder is None else _leave_token(folder)
     try:
         for _ in range(ATTEMPTS):
+            wait_for_worker(client, settings().worker_timeout)  # all may be lost, and be started again
             replies = ask(client, client.run, describe, where, None if token is None else os.fspath(token), on_error="return")
-            if not any(isinstance(said, OSError) for said in replies.values()):
+            if replies and not any(isinstance(said, OSError) for said in replies.values()):
                 break  # else one has gone meanwhile
     finally:
         if token is not None:

@@ -173,13 +173,13 @@ class ClusterSession:
                 logger.info("workers were not asked to drop %s: %s", name, error)
                 return
 
-    def submit(self, address: str, task: Callable[..., Any], *arguments: Any, key: Any = None, elsewhere: bool = False) -> Any:
-        """Submit a task for one worker; with `elsewhere`, Dask may run it on another one if that is lost."""
-        options = {} if elsewhere else {"retries": 0}
+    def submit(self, address: str | None, task: Callable[..., Any], *arguments: Any, key: Any = None, elsewhere: bool = False) -> Any:
+        """Submit a task for one worker, or for any; with `elsewhere`, Dask may run it on another one if that is lost."""
+        options: dict[str, Any] = {} if elsewhere else {"retries": 0}
+        if address is not None:
+            options |= {"workers": [address], "allow_other_workers": elsewhere}
         try:
-            return self.client.submit(
-                task, *arguments, workers=[address], allow_other_workers=elsewhere, key=key, pure=False, **options
-            )  # fmt: skip
+            return self.client.submit(task, *arguments, key=key, pure=False, **options)
         except Exception:
             self.check()
             raise

@@ -42,7 +42,7 @@ def print_table(rows: Iterable[Mapping[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False, markup=False, emoji=False)  # ids are printed as they are
+    console = _console(Console)
     if not console.is_terminal:
         console.width = FILE_WIDTH
     values = list(rows)
@@ -61,6 +61,16 @@ def print_table(rows: Iterable[Mapping[str, Any]]) -> None:
     for text in texts:
         table.add_row(*text)
     console.print(table)
+
+
+def _console(base: Any) -> Any:
+    """Return a console that prints ids as they are, and raises when the reader of a pipe has gone: rich would end the process."""
+
+    class Plain(base):  # type: ignore[misc]
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Plain(highlight=False, markup=False, emoji=False)
 
 
 def _cut(text: str, most: int | None) -> str:

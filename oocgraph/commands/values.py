@@ -53,8 +53,8 @@ def values_command(
     """
 
     def call(
-        *, graph: str, check_pages: bool, resources: Any, num_top: int, out: str | None, overwrite: bool, as_json: bool,
-        place: Place | None = None, **own: Any,
+        *, graph: str, check_pages: bool, resources: Any, out: str | None, overwrite: bool, as_json: bool,
+        place: Place | None = None, num_top: int = 0, **own: Any,
     ) -> None:  # fmt: skip
         import oocgraph
         from oocgraph.memory import PeakSampler
@@ -83,12 +83,13 @@ def values_command(
 
     call.__doc__, call.__name__ = text, name
     top = click.option(
-        "--top", "num_top", type=click.IntRange(min=0), default=10 if has_top else 0, show_default=True, hidden=not has_top,
+        "--top", "num_top", type=click.IntRange(min=0), default=10, show_default=True,
         help="Vertices to show, those with the largest values.",
     )  # fmt: skip
     out = click.option("--out", metavar="FILE", help="Write vertices and values: .zarr, .parquet or .csv.")
     cluster = (client_options,) if on_cluster else ()
-    shared: tuple[Option, ...] = (resources_options, check_pages_option, *cluster, top, out, overwrite_option, json_option)
+    top_options = (top,) if has_top else ()
+    shared: tuple[Option, ...] = (resources_options, check_pages_option, *cluster, *top_options, out, overwrite_option, json_option)
     decorated = reduce(lambda command, option: option(command), reversed((*options, *shared)), call)
     return click.command(name)(click.argument("graph", metavar="GRAPH")(decorated))
 

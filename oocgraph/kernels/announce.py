@@ -19,7 +19,7 @@ from oocgraph.locks import locked
 
 logger = logging.getLogger(__name__)
 
-COMPILING = "compiling kernels, once for this version of oocgraph: this may take half a minute (`oocgraph warm` does it beforehand)"
+COMPILING = "compiling kernels: the first call of each function does so, which may take half a minute (`oocgraph warm` does it for all)"
 
 NOTICEABLE_SECONDS = 1.0
 """Compilation in this process that is not worth a word."""

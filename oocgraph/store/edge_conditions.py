@@ -1,8 +1,9 @@
 """Conditions on edge columns, such as ``kind == "Depends" and year < 2020``: parsed, checked against a graph, and never executed as code.
 
 In: the text that a user gives as ``where=``, and a graph. Out: `EdgeCondition`, which tells of blocks of the columns which edges count.
-Python's parser makes a tree of the text, and only the nodes named here are accepted in it. A number is rounded to the dtype of the column
-that it is compared with. A comparison of strings is evaluated once for each distinct string; edges then look its result up by their code.
+Python's parser makes a tree of the text, and only the nodes named here are accepted in it. A name that is none of Python's stands between
+backticks. A number is rounded to the dtype of the column that it is compared with. A comparison of strings is evaluated once for each
+distinct string; edges then look its result up by their code.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,18 +124,40 @@ def edge_condition(text: Any, store: GraphArrays) -> EdgeCondition:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             warnings.simplefilter("ignore", DeprecationWarning)  # what Python 3.11 makes of an escape that it does not know
-            tree = ast.parse(stripped, mode="eval")
+            plain, names = _without_backticks(stripped)
+            tree = ast.parse(plain, mode="eval")
     except SyntaxError as error:
         place = max(1, error.offset or 1)
         raise ArgumentError(f"where is {text!r}, which is no condition ({error.msg}), at character {place}; {_EXAMPLES}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise ArgumentError(f"where is {text[:80]!r}, which is no condition ({error or 'too deep'}); {_EXAMPLES}") from None
-    reader = _Reader(stripped, store)
+    reader = _Reader(stripped, store, names)
     test = reader.condition(tree.body, 0)
     return EdgeCondition(stripped, tuple(sorted(reader.used)), test, tuple(reader.tables))
 
 
 _EXAMPLES = 'write it as in: kind == "Depends", year < 2020 and not kind in ["a", "b"]'
+
+
+def _without_backticks(text: str) -> tuple[str, dict[str, str]]:
+    """Put a name of Python's in place of each name between backticks, outside of strings; return the text, and what those stand for.
+
+    It takes as many bytes, so that places in the text are the same.
+    """
+    names: dict[str, str] = {}
+
+    def named(found: re.Match[str]) -> str:
+        if not (name := found["name"]):
+            return found[0]
+        placeholder = f"_{len(names)}".ljust(len(found[0].encode()), "_")
+        names[placeholder] = name
+        return placeholder
+
+    return _BACKTICKS.sub(named, text), names
+
+
+_BACKTICKS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?P<name>[^`]+)`""")
+"""Strings, and names between backticks."""
 
 
 class _Column(NamedTuple):
@@ -144,8 +168,8 @@ class _Column(NamedTuple):
 class _Reader:
     """Reads the tree of one condition."""
 
-    def __init__(self, text: str, store: GraphArrays) -> None:
-        self.text, self.store, self.used, self.tables = text, store, set[str](), list[Table]()
+    def __init__(self, text: str, store: GraphArrays, names: Mapping[str, str]) -> None:
+        self.text, self.store, self.names, self.used, self.tables = text, store, names, set[str](), list[Table]()
 
     def fail(self, node: ast.AST, what: str) -> ArgumentError:
         """Return the error of a part of the text."""
@@ -252,10 +276,11 @@ class _Reader:
 
     def column(self, node: ast.Name) -> _Column:
         """Return the column of a name."""
-        columns, name = self.store.attributes.columns, self.store.attributes.stored_column(node.id)
+        said = self.names.get(node.id, node.id)
+        columns, name = self.store.attributes.columns, self.store.attributes.stored_column(said)
         if name not in columns:
-            there = ", ".join(columns) or "(none: build the graph with edge_columns)"
-            raise self.fail(node, f"there is no edge column {node.id!r}; there are {there}")
+            there = ", ".join(one if one.isidentifier() else f"`{one}`" for one in columns) or "(none: build the graph with edge_columns)"
+            raise self.fail(node, f"there is no edge column {said!r}; there are {there}")
         self.used.add(name)
         return _Column(name, columns[name])
 

@@ -351,7 +351,7 @@ class CSRStore(GraphAccess):
         """The graph as it is stored, whatever a view of it leaves out or exchanges."""
         return self
 
-    def to_scipy(self, *, weight: str | None = None, dtype: Any = np.float32) -> Any:
+    def to_scipy(self, *, weight: str | bool | None = None, dtype: Any = np.float32) -> Any:
         """Return the graph as a ``scipy.sparse.csr_array`` in memory; row i is the i-th input id ascending (isolated ones included).
 
         See `oocgraph.store.scipy.to_scipy`.

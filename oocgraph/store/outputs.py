@@ -42,6 +42,12 @@ def output_error(error: OSError, where: Path | str, *, left: Path | None = None)
     return OutputError(f"{where}: cannot write ({error.strerror or error})" + ("" if left is None else f"; {remains}"))
 
 
+def tilde_hint(path: str | os.PathLike[str]) -> str:
+    """Return what to say of a path whose ``~`` no shell has replaced; nothing of another."""
+    text = os.fspath(path)
+    return f"; only shells know ~: give {os.path.expanduser(text)}" if text == "~" or text.startswith("~/") else ""
+
+
 def local_path(path: str | os.PathLike[str]) -> Path:
     """Return an output's path.
 
@@ -53,6 +59,8 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     text = os.fspath(path)
     if _URL.match(text):
         raise OutputError(f"{text}: outputs are written to local file systems only; give a path, and copy the output to the URL afterwards")
+    if (hint := tilde_hint(text)) and not os.path.lexists(text.partition("/")[0]):
+        raise OutputError(f"{text}: there is no folder ~ here{hint}")
     return Path(text)
 
 

@@ -31,8 +31,8 @@ def row_degrees(store: GraphArrays, group: str) -> Array:
     return degree
 
 
-def weight_column(store: GraphArrays, weight: str | None) -> str | None:
-    """Return the name of the numeric column that gives a matrix its values; None when the graph has no weights.
+def weight_column(store: GraphArrays, weight: str | bool | None) -> str | None:
+    """Return the name of the numeric column that gives a matrix its values; None when the graph has no weights, or `weight` is False.
 
     Raises
     ------
@@ -40,17 +40,17 @@ def weight_column(store: GraphArrays, weight: str | None) -> str | None:
         `weight` is no numeric edge column, or the graph is weighted by a column that must be named.
     """
     numeric = [name for name, kind in store.attributes.columns.items() if kind != "string"]
-    if weight is None and not store.attributes.weighted:
+    if weight is False or (weight is None and not store.attributes.weighted):
         return None
     only = numeric[0] if len(numeric) == 1 else ""
-    chosen = store.attributes.stored_column(weight) if weight else "weight" if "weight" in numeric else only
+    chosen = store.attributes.stored_column(str(weight)) if weight is not None else "weight" if "weight" in numeric else only
     if chosen not in numeric:
-        named = f"{weight!r} is no numeric edge column" if weight else "which column is the weight is not clear"
+        named = f"{weight!r} is no numeric edge column" if weight is not None else "which column is the weight is not clear"
         raise ArgumentError(f"{store.url}: {named}; give weight=, one of {', '.join(numeric) or '(there is none)'}")
     return chosen
 
 
-def to_scipy(store: GraphArrays, *, weight: str | None = None, dtype: npt.DTypeLike = np.float32, threads: int | None = None) -> Any:
+def to_scipy(store: GraphArrays, *, weight: str | bool | None = None, dtype: npt.DTypeLike = np.float32, threads: int | None = None) -> Any:
     """Return the graph as a ``scipy.sparse.csr_array``: entry (i, j) is the edge from the i-th to the j-th input id ascending.
 
     Parameters
@@ -58,7 +58,7 @@ def to_scipy(store: GraphArrays, *, weight: str | None = None, dtype: npt.DTypeL
     store
         The graph. An undirected edge is stored both ways, a self-loop once.
     weight
-        Numeric edge column of the values; the graph's weight when not given, ones when it has none.
+        Numeric edge column of the values; the graph's weight when not given, ones when it has none; False: ones.
     dtype
         Dtype of the ones.
     threads

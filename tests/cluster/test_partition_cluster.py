@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from distributed import Client
 
+from oocgraph import Resources, bfs
 from oocgraph.cluster import worker as tasks
 from oocgraph.errors import BudgetError, ClusterError, OutputError, PolicyError
 from oocgraph.partition.policy import Policy
@@ -231,3 +232,25 @@ def test_all_workers_lost(store, cluster, tmp_path):
     with dask.config.set({"oocgraph.worker-timeout": 1}), pytest.raises(ClusterError, match=r"has no workers, and none came within 1 s"):
         every_knob.partition(store, 4, "CVC", tmp_path / "p", cluster.client, progress=kill, **OPTIONS)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_that_nannies_start_again(store, tmp_path, workers):
+    """All are lost at once: Dask looks for workers at the old addresses for ever. So does the check before a call, for those it knows."""
+    (tmp_path / "cluster").mkdir()
+    with Cluster(tmp_path / "cluster", workers=workers, nanny=True) as cluster:
+        pids = [cluster.pid(address) for address in cluster.workers()]
+
+        def kill(step, done, total):
+            while pids:
+                os.kill(pids.pop(), signal.SIGKILL)
+
+        made = in_background(every_knob.partition, store, 4, "CVC", tmp_path / "p", cluster.client, progress=kill, **OPTIONS)
+        assert_sound(made.result(timeout=PATIENCE_SECONDS), store)
+        cluster.kill(*cluster.workers())
+        assert reached(store, cluster.client) == reached(store, False)
+
+
+def reached(store, client):
+    return bfs(store, 0, resources=Resources(client=client)).num_reached

@@ -239,6 +239,7 @@ def test_workers_that_do_not_answer(graph, monkeypatch, answers, match):
     """They went between the question and the answer."""
     client = SimpleNamespace(run=None, scheduler=SimpleNamespace(address="tcp://there"))
     monkeypatch.setattr(preflight, "ask", lambda *_, **__: answers)
+    monkeypatch.setattr(preflight, "wait_for_worker", lambda *_: None)
     with pytest.raises(ClusterError, match=match):
         check_workers(client, graph.url, "f", None)
 

@@ -89,3 +89,38 @@ def test_a_parquet_file_whose_name_is_not_text_is_refused(tmp_path):
     path.write_bytes(b"PAR1")
     with pytest.raises(InputError, match="the name is not UTF-8"):
         oocgraph.build_csr(path)
+
+
+def test_home_is_named_by_shells_alone(refused, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/me")
+    (tmp_path / "e.csv").write_text("1,2\n")
+    refused("build", "e.csv", "~/g.zarr", words=["~/g.zarr: there is no folder ~ here", "give /home/me/g.zarr"])
+    refused("build", "~/e.csv", "g.zarr", words=["~/e.csv: no such file; only shells know ~: give /home/me/e.csv"])
+    with pytest.raises(oocgraph.OutputError, match="only shells know ~"):
+        oocgraph.bfs(oocgraph.build_csr("e.csv"), 1).write("~/r.csv")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["e.csv"]
+    (tmp_path / "~").mkdir()
+    oocgraph.build_csr("e.csv", "~/g.zarr")  # who made such a folder means it
+
+
+def test_a_folder_of_several_formats_is_refused(refused, tmp_path):
+    folder = tmp_path / "edges"
+    folder.mkdir()
+    pd.DataFrame({"source": [1], "target": [2]}).to_parquet(folder / "a.parquet")
+    (folder / "_SUCCESS").touch()
+    (folder / "notes.md").touch()
+    assert oocgraph.build_csr(folder).num_edges == 1
+    (folder / "b.csv").write_text("1,3\n")
+    refused("build", folder, tmp_path / "g.zarr", words=["holds a.parquet and b.csv", "only Parquet files are read together"])
+
+
+def test_weights_that_are_declined(tmp_path):
+    graph = oocgraph.build_csr(pa.table({"source": [1, 2], "target": [2, 3], "weight": [5, 7]}), weight="weight")
+    assert oocgraph.spmv(graph, np.ones(3), weight=False).tolist() == [1, 2, 1]
+    assert oocgraph.spmv(graph, np.ones(3)).tolist() == [5, 12, 7]
+    assert graph.to_scipy(weight=False).toarray().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    with pytest.raises(oocgraph.ArgumentError, match=r"weight is False; name a column of weights, or count edges by oocgraph\.bfs"):
+        oocgraph.sssp(graph, 1, weight=False)
+    with pytest.raises(oocgraph.ArgumentError, match="'' is no numeric edge column"):
+        oocgraph.sssp(graph, 1, weight="")

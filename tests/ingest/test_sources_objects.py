@@ -191,3 +191,26 @@ def test_networkx_refused():
     refused(nx.Graph([(1, 2, {"w": float("nan")})]), "NaN", weight_column="w")
     refused(nx.Graph([(1, 2, {"w": "a"}), (2, 3, {"w": 1})]), "text on some edges", edge_columns=["w"])
     refused(nx.Graph([(1, 2)]), "source_column", source_column="u")
+
+
+@pytest.mark.parametrize("num_edges", [1, 2, 3])
+def test_a_list_of_tuples_is_a_list_of_edges(num_edges):
+    """Of two, too, which two columns in a tuple, or in lists, are not."""
+    edges = [("a", "b"), ("c", "d"), ("d", "a")][:num_edges]
+    source, target, _ = read(open_source(edges))
+    assert list(zip(source, target, strict=True)) == edges
+    assert read(open_source([["a", "b"], ["c", "d"]]))[0] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("edges", "words"),
+    [
+        ([(1, 2), (2, 3), (2, 3, 4)], ("element 2 is (2, 3, 4)", "as a table")),
+        ([(1, 2), (2, 3), 3], ("element 2 is 3",)),
+        ([(1, 2, 3)], ("cannot read edges from builtins.list", "a list of tuples (source, target)")),
+        ([(1, "a")], ("the sources are int64 and the targets string",)),
+        ([(1, 2), ("a", 3)], ("row 1", "'a' is not a number")),
+    ],
+)
+def test_lists_that_are_no_edges_are_refused(edges, words):
+    refused(edges, *words)

@@ -170,3 +170,20 @@ def test_what_is_no_text_is_refused(store, given):
 def test_a_graph_without_columns_says_so(tmp_path):
     with pytest.raises(ArgumentError, match=r"there is no edge column 'year'; there are \(none"):
         edge_condition("year < 3", oocgraph.build_csr(([0], [1]), tmp_path / "g"))
+
+
+def test_names_between_backticks(tmp_path):
+    frame = pd.DataFrame({"source": [1, 2, 3], "target": [2, 3, 4], "Rel type": ["p`q", "b", "é"], "ü": [1, 2, 3], "x": [7, 8, 9]})
+    store = oocgraph.build_csr(frame, tmp_path / "g", directed=True, columns=["source", "target", "Rel type", "ü", "x"])
+
+    def found(text):
+        return oocgraph.bfs(store, 1, where=text).num_reached
+
+    assert found("`Rel type` == 'p`q' or `x` > 8") == 2
+    assert found("`Rel type` in ['p`q', \"b\"] and `ü` < 3 and x < 9") == 3
+    with pytest.raises(ArgumentError, match="there is no edge column 'Rel'; there are `Rel type`, ü, x, at character 1"):
+        found("Rel == 'b'")
+    with pytest.raises(ArgumentError, match="and the text 'é' cannot be compared, at character 19"):
+        found("`ü` == 1 or `ü` < 'é'")
+    with pytest.raises(ArgumentError, match="no condition"):
+        found("`Rel type == 'b'")

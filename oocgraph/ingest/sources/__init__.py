@@ -15,6 +15,7 @@ from typing import Any
 from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.sources.source import InputFile, Request, Source, reading, refuse_stream
+from oocgraph.store.outputs import tilde_hint
 
 __all__ = ["is_dask", "open_requested", "open_source"]
 
@@ -34,8 +35,9 @@ def open_source(
     ----------
     source
         A path (one file; for Parquet also a folder, a glob or a URL), or an object: a pair (source, target) of arrays, an array
-        (num_edges, 2), each of NumPy or Dask; a SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars
-        table; a pyarrow dataset, a Polars lazy frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``).
+        (num_edges, 2), each of NumPy or Dask; a list of tuples (source, target); a SciPy sparse matrix; a NetworkX graph; a pandas or Dask
+        DataFrame; a pyarrow or Polars table; a pyarrow dataset, a Polars lazy frame, a DuckDB relation, or any other stream of Arrow
+        batches (``__arrow_c_stream__``).
     source_column, target_column
         Needed where a table has more than two columns and none called source/target, src/dst or from/to.
     weight_column, edge_columns
@@ -91,6 +93,8 @@ def _open_path(text: str, request: Request) -> Source:
             refuse_stream(path, path.stat().st_mode)
     if is_folder:
         return _open_folder(path, request)
+    if not exists and (hint := tilde_hint(text)):
+        raise InputNotFoundError(f"{path}: no such file{hint}")
     if not exists and any(sign in text for sign in "*?["):
         return _open_glob(text, request)
     extension = _extension(path)
@@ -125,7 +129,13 @@ def _extension(path: Path) -> str | None:
 def _open_folder(path: Path, request: Request) -> Source:
     if (path / "zarr.json").exists() or (path / ".zgroup").exists():
         raise InputError(f"{path} is a Zarr group: a graph store already, not an edge list; open it as it is, with open_graph")
-    files = sorted(file for pattern in ("*.parquet", "*.pq") for file in path.rglob(pattern) if not file.name.startswith(("_", ".")))
+    seen = sorted(file for file in path.rglob("*") if not file.name.startswith(("_", ".")))
+    files = [file for file in seen if file.suffix.lower() in {".parquet", ".pq"}]
+    if files and (other := next((file for file in seen if _extension(file) not in {".parquet", ".pq", None}), None)) is not None:
+        raise InputError(
+            f"{path}: the folder holds {files[0].name} and {other.relative_to(path)}, and only Parquet files are read together; name the "
+            "Parquet files by a pattern, or convert the others"
+        )
     if not files:
         raise InputError(f"{path}: the folder holds no Parquet file (.parquet, .pq); name a file of another format itself")
     return _open_many(files, str(path), request)
@@ -154,7 +164,10 @@ def _open_object(source: Any, request: Request) -> Source:
     if isinstance(source, tuple | list) and len(source) == 2:
         if is_dask(source):
             return _opener("dask_collections.open_pair")(source[0], source[1], request)
-        return _opener("arrays.open_pair")(source[0], source[1], request)
+        if not _is_list_of_edges(source):
+            return _opener("arrays.open_pair")(source[0], source[1], request)
+    if _is_list_of_edges(source):
+        return _opener("arrays.open_list")(source, request)
     if is_dask(source):
         return _opener("dask_collections.open_collection")(source, request)
     if package == "numpy" and hasattr(source, "dtype"):
@@ -175,9 +188,15 @@ def _open_object(source: Any, request: Request) -> Source:
         return _opener("arrow_stream.open_stream")(source, request)
     raise InputError(
         f"cannot read edges from {type(source).__module__}.{type(source).__qualname__}; give a path, a pair (source, target) of arrays, "
-        "an array (num_edges, 2), a SciPy sparse matrix, a NetworkX graph, a pandas or Dask DataFrame, or any Arrow table or stream "
+        "an array (num_edges, 2), a list of tuples (source, target), a SciPy "
+        "sparse matrix, a NetworkX graph, a pandas or Dask DataFrame, or any Arrow table or stream "
         "(pyarrow, Polars, DuckDB, ...)"
     )
+
+
+def _is_list_of_edges(source: Any) -> bool:
+    """Whether a source is a list of tuples of two, as NetworkX takes edges; a pair of lists, of arrays or of anything else is none."""
+    return isinstance(source, list) and bool(source) and all(isinstance(one, tuple) and len(one) == 2 for one in source[:2])
 
 
 def is_dask(source: Any) -> bool:

@@ -58,6 +58,22 @@ def open_pair(source: Any, target: Any, request: Request) -> Source:
     return _open(description, kinds["source"], ends, request)
 
 
+def open_list(edges: list[Any], request: Request) -> Source:
+    """Open a list of tuples (source, target)."""
+    description = "list of edges"
+    for position, edge in enumerate(edges):
+        if not isinstance(edge, tuple) or len(edge) != 2:
+            raise InputError(
+                f"{description}, element {position} is {edge!r:.60}, not (source, target) as the first one is; correct it, or give weights "
+                "and other columns as a table"
+            )
+    source, target = (_as_array([edge[end] for edge in edges], f"{description}: the {('source', 'target')[end]}") for end in (0, 1))
+    kinds = [_id_kind(ids, row_place(description, name, 0)) for name, ids in (("source", source), ("target", target))]
+    if kinds[0] != kinds[1]:
+        raise InputError(f"{description}: the sources are {kinds[0]} and the targets {kinds[1]}; convert one")
+    return _open(description, kinds[0], {"source": source, "target": target}, request)
+
+
 def open_edge_array(edges: Array, request: Request) -> Source:
     """Open one (num_edges, 2) array."""
     description = "edge array"
