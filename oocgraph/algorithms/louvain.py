@@ -56,7 +56,7 @@ LEAST_GAIN = 1e-3
 1.6 times the sweeps, and gained 0.5 % of modularity."""
 
 WEIGHT_BYTES = 4 << 20
-"""Of the weights of a piece of a graph of communities, which are charged before there is one."""
+"""Of the weights of a piece of a graph of communities, which are charged before there is one: other such graphs have weights like it."""
 
 
 @known_keywords
@@ -264,7 +264,7 @@ class _Run:
 
         n, size = call.store.num_rows, call.store.index_dtype.itemsize
         others = 0 if strength is None else 8 * n + (8 + size) * strength.size + held_bytes(call.store)
-        weights = (call.num_threads + READ_AHEAD) * min(WEIGHT_BYTES, 16 * call.store.num_edges)  # of the next graph's pieces
+        weights = (call.num_threads + READ_AHEAD) * min(WEIGHT_BYTES, 16 * call.store.num_edges) if strength is None else 0
         later = quotient_bytes(call.store, call.num_threads) + weights
         level: _Level | None = self.within(call, compute, n * (3 * size + 18) + others, later_bytes=later)
         return level

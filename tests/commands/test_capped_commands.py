@@ -122,3 +122,14 @@ def test_results_are_written_within_the_budget(run, refused, tmp_path, kind):
             found = capped_json(int(budget * 1.18), "bfs", store, "--source", source, "--memory", budget, "--out", out)
             assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"] == budget, (form, budget)
     assert len({(tmp_path / f"{budget}.parquet").read_bytes() for budget in (least, least + (64 << 20), least + (256 << 20))}) == 1
+
+
+def test_communities_by_narrow_weights_run_within_the_budget_that_is_named(run, tmp_path):
+    """Weights of communities are wider: what the first graph takes has room for that."""
+    store = tmp_path / "kron17.zarr"
+    assert run("generate", "kronecker", store, "--scale", 17, "--weights", "1:9").code == 0
+    assert run("louvain", store).code == 0  # compiled
+    refused = run_capped(1 << 30, command("louvain", store, "--memory", "10M"), env={"PYTHONPATH": str(ROOT)})
+    least = int(re.search(r"--memory to at least (\d+)M", refused.stderr)[1])
+    found = capped_json(int(1.18 * least) << 20, "louvain", store, "--memory", f"{least}M")
+    assert found["peak_host_bytes"] <= least << 20
