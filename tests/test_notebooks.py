@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import tempfile
 
 import nbformat
 import pytest
 from nbclient.exceptions import CellExecutionError
 
+from oocgraph.cli import cli
 from tests.notebooks import FOLDER, code_cells, executed, shown, stderr_of, without_stderr
 
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -56,3 +58,22 @@ def test_another_text_is_noticed(tmp_path):
     assert "UserWarning: old" in stderr_of(notebook)
     assert shown(without_stderr(notebook)) == [[["42"]], []]
     assert shown(notebook) != shown(nbformat.read(path, as_version=4))
+
+
+def shell_lines():
+    """Commands that notebooks show, with the notebook of each."""
+    for path in NOTEBOOKS:
+        for cell in nbformat.read(path, as_version=4).cells:
+            text = cell.source.replace("\\\n", " ") if cell.cell_type == "markdown" else ""
+            yield from ((path.stem, line.strip()) for line in text.splitlines() if line.strip().startswith("oocgraph "))
+
+
+@pytest.mark.parametrize(("name", "line"), list(shell_lines()))
+def test_commands_that_are_shown_exist(name, line):
+    """With these options; they are not run."""
+    _, command, *arguments = shlex.split(line.partition(" #")[0].partition(" > ")[0].partition(" | ")[0])
+    found = cli.get_command(None, command)
+    while hasattr(found, "commands"):
+        subcommand, *arguments = arguments
+        found = found.get_command(None, subcommand)
+    found.make_context(command, arguments)
