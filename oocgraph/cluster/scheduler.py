@@ -119,7 +119,11 @@ def _await(client: Client, begin: Callable[[], Any], meanwhile: Callable[[], Any
     """Begin a call once on the client's event loop, where it returns a coroutine, and wait for its answer."""
 
     async def call() -> Any:
-        return await begin()
+        try:
+            return await begin()
+        except asyncio.CancelledError:
+            _expect_end_of_gathers()
+            raise
 
     if client.status != "running":
         raise scheduler_lost(client)
@@ -132,6 +136,13 @@ def _await(client: Client, begin: Callable[[], Any], meanwhile: Callable[[], Any
         raise CancelledError(*error.args) from error
     finally:
         answer.cancel()
+
+
+def _expect_end_of_gathers() -> None:
+    """Take note of how Dask's waiting ends when nobody waits for that any more: else asyncio prints a traceback for each result."""
+    for task in asyncio.all_tasks():
+        if getattr(task.get_coro(), "__qualname__", "") == "Client._gather.<locals>.wait":
+            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
 
 def workers_of(client: Client) -> dict[str, dict[str, Any]]:
