@@ -187,9 +187,10 @@ def check_workers(client: Any, url: str | None, fingerprint: str | None, folder:
     token = None if folder is None else _leave_token(folder)
     try:
         for _ in range(ATTEMPTS):
-            wait_for_worker(client, settings().worker_timeout)  # all may be lost, and be started again
             replies = ask(client, client.run, describe, where, None if token is None else os.fspath(token), on_error="return")
-            if replies and not any(isinstance(said, OSError) for said in replies.values()):
+            if not replies:  # all have been lost, and may be started again
+                wait_for_worker(client, settings().worker_timeout)
+            elif not any(isinstance(said, OSError) for said in replies.values()):
                 break  # else one has gone meanwhile
     finally:
         if token is not None:
