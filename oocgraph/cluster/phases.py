@@ -63,11 +63,11 @@ class DaskPhases:
             found = []
             for i in range(len(calls)):
                 try:
-                    found.append(self._result(futures[i], self._addresses[i % len(self._addresses)], phase))
+                    found.append(self._result(futures[i], phase, self._addresses[i % len(self._addresses)]))
                 except _NoWorkerError:
                     session.client.cancel([futures[i]])  # which runs nowhere
                     futures[i] = submit(i, None)
-                    found.append(self._result(futures[i], None, phase))
+                    found.append(self._result(futures[i], phase))
                 self._progress(phase, i + 1, len(calls))
             return found
         finally:
@@ -78,9 +78,9 @@ class DaskPhases:
         """Drop what the workers keep; none of them writes any more afterwards."""
         self._session.close()
 
-    def _result(self, future: Any, address: str | None, phase: str) -> Any:
+    def _result(self, future: Any, phase: str, address: str | None = None) -> Any:
         """Return what a call for one worker, or for any, returned, or raise what it raised; waits as long as there is a worker."""
-        look = partial(self._wait_for_worker, future.key, address)
+        look = partial(self._wait_for_worker, future, address)
         try:
             return fetch(self._session.client, future, meanwhile=look, interval_seconds=POLL_SECONDS)
         except (OocGraphError, _NoWorkerError):
@@ -93,7 +93,7 @@ class DaskPhases:
                 "and start it again: nothing was left behind"
             ) from error
 
-    def _wait_for_worker(self, key: str, address: str | None) -> None:
+    def _wait_for_worker(self, future: Any, address: str | None) -> None:
         """Wait for a worker if there is none.
 
         Raises
@@ -106,7 +106,7 @@ class DaskPhases:
         workers = self._session.workers()
         if not workers:
             wait_for_worker(self._session.client, settings().worker_timeout)
-        elif address is not None and address not in workers and have_no_worker(self._session.client, [key]):
+        elif address is not None and address not in workers and have_no_worker(self._session.client, [future.key]):
             raise _NoWorkerError
 
 
