@@ -280,3 +280,17 @@ def test_arrow_has_let_go_of_a_block_before_it_is_dealt(tmp_path, monkeypatch):
     assert len(ended) == 2
     for thread in held:
         thread.join()
+
+
+@pytest.mark.parametrize("length", [lines.PARSE_BYTES - 10, lines.PARSE_BYTES])
+def test_a_long_line_is_refused_whatever_memory_there_is(tmp_path, length):
+    """Pieces of a large block are longer."""
+    edges = [*(f"vertex {i:020d}\tvertex {i + 1:020d}" for i in range(200_000)), "a" * length + "\tb", "c\td", ""]
+    path = write(tmp_path / "e.tsv", "\n".join(edges))
+    for block_rows in (1 << 12, 1 << 20):
+        [stream] = open_source(path).streams(block_rows)
+        if length < lines.PARSE_BYTES:
+            assert sum(len(block.source) for block in stream()) == len(edges) - 1
+        else:
+            with pytest.raises(InputError, match=f"line 200001 is longer than {lines.PARSE_BYTES} bytes"):
+                list(stream())

@@ -165,7 +165,7 @@ def line_blocks(path: Path, block_bytes: int) -> Iterator[LineBlock]:
                 first_line += block.count(b"\n")
             elif length > PARSE_BYTES:
                 _refuse_strange_bytes(block)
-                raise InputError(f"{path}, line {first_line} is longer than {PARSE_BYTES} bytes: not an edge list? Name another file")
+                raise _too_long(block, first_line)
             if not read:
                 return
             rest = length - cut
@@ -206,6 +206,7 @@ def row_batches(path: Path, dialect: Dialect, block_rows: int) -> Iterator[tuple
         if not data:
             continue
         piece_bytes = max(PARSE_BYTES, -(-len(data) // (PIECES_PER_THREAD * pa.cpu_count())))
+        _refuse_long_line(block)  # Arrow takes some, by where pieces end
         table = _parse(data, block, row, dialect, piece_bytes)
         if block.has(b'"') and table.num_rows != _num_lines(bytes(data)):
             _refuse_quoted_break(block)
@@ -306,6 +307,20 @@ def _refuse_quoted_break(block: LineBlock) -> NoReturn:
     raise InputError(f"{block.path}, line {number}: a quotation mark is not closed (line breaks within quotes are not read); correct it")
 
 
+def _refuse_long_line(block: LineBlock) -> None:
+    """Refuse a line of more than `PARSE_BYTES`; where every half of so many bytes has the end of a line there is none."""
+    half = PARSE_BYTES // 2
+    if all(block.buffer.find(b"\n", at, at + half) >= 0 for at in range(0, block.length - half + 1, half)):
+        return
+    for number, line in block.data_lines():
+        if len(line) > PARSE_BYTES:
+            raise _too_long(block, number)
+
+
+def _too_long(block: LineBlock, number: int) -> InputError:
+    return InputError(f"{block.path}, line {number} is longer than {PARSE_BYTES} bytes: not an edge list? Name another file")
+
+
 def _refuse_first_bad_line(block: LineBlock, first_row: int, dialect: Dialect, cause: Exception) -> None:
     """Search a block that Arrow refused for the line that is to blame."""
     for row, (number, line) in enumerate(block.data_lines()):
@@ -313,7 +328,7 @@ def _refuse_first_bad_line(block: LineBlock, first_row: int, dialect: Dialect, c
             continue
         where, text = f"{block.path}, line {number}", decoded(block, number, line)
         if len(line) > PARSE_BYTES:
-            raise InputError(f"{where} is longer than {PARSE_BYTES} bytes: not an edge list? Name another file") from cause
+            raise _too_long(block, number) from cause
         if dialect.delimiter != " " and text.count('"') % 2:
             raise InputError(f"{where}: a quotation mark is not closed (line breaks within quotes are not read); correct it") from cause
         fields = split_line(text, dialect.delimiter, where)
