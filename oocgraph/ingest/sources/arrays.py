@@ -52,10 +52,7 @@ def open_pair(source: Any, target: Any, request: Request) -> Source:
     sizes = [ends[name].size for name in ends]
     if sizes[0] != sizes[1]:
         raise InputError(f"{description}: {sizes[0]} sources but {sizes[1]} targets; an edge needs both")
-    kinds = {name: _id_kind(array, row_place(description, name, 0)) for name, array in ends.items()}
-    if kinds["source"] != kinds["target"] and sizes[0]:
-        raise InputError(f"{description}: the sources are {kinds['source']} and the targets {kinds['target']}; convert one")
-    return _open(description, kinds["source"], ends, request)
+    return _open_ends(description, ends, request)
 
 
 def open_list(edges: list[Any], request: Request) -> Source:
@@ -67,11 +64,17 @@ def open_list(edges: list[Any], request: Request) -> Source:
                 f"{description}, element {position} is {edge!r:.60}, not (source, target) as the first one is; correct it, or give weights "
                 "and other columns as a table"
             )
-    source, target = (_as_array([edge[end] for edge in edges], f"{description}: the {('source', 'target')[end]}") for end in (0, 1))
-    kinds = [_id_kind(ids, row_place(description, name, 0)) for name, ids in (("source", source), ("target", target))]
-    if kinds[0] != kinds[1]:
-        raise InputError(f"{description}: the sources are {kinds[0]} and the targets {kinds[1]}; convert one")
-    return _open(description, kinds[0], {"source": source, "target": target}, request)
+    names = ("source", "target")
+    return _open_ends(
+        description, {names[i]: _as_array([edge[i] for edge in edges], f"{description}: the {names[i]}") for i in (0, 1)}, request
+    )
+
+
+def _open_ends(description: str, ends: dict[str, Array], request: Request) -> Source:
+    kinds = {name: _id_kind(array, row_place(description, name, 0)) for name, array in ends.items()}
+    if kinds["source"] != kinds["target"] and ends["source"].size:
+        raise InputError(f"{description}: the sources are {kinds['source']} and the targets {kinds['target']}; convert one")
+    return _open(description, kinds["source"], ends, request)
 
 
 def open_edge_array(edges: Array, request: Request) -> Source:
