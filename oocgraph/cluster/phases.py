@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from oocgraph.cluster.ledger import WorkerLedger
-from oocgraph.cluster.preflight import check_client, have_no_worker, wait_for_worker
+from oocgraph.cluster.preflight import check_client, has_no_worker, wait_for_worker
 from oocgraph.cluster.scheduler import fetch
 from oocgraph.cluster.session import POLL_SECONDS, ClusterSession
 from oocgraph.cluster.worker import with_plugin
@@ -106,7 +106,7 @@ class DaskPhases:
         workers = self._session.workers()
         if not workers:
             wait_for_worker(self._session.client, settings().worker_timeout)
-        elif address is not None and address not in workers and have_no_worker(self._session.client, [future.key]):
+        elif address is not None and address not in workers and has_no_worker(self._session.client, future.key):
             raise _NoWorkerError
 
 

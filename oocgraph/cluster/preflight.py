@@ -135,14 +135,14 @@ def clients_of(client: Any) -> set[str]:
     return set(ask(client, client.run_on_scheduler, names))
 
 
-def have_no_worker(client: Any, keys: Sequence[str]) -> bool:
-    """Whether one of some tasks waits for a worker that may run it, as Dask does for one by name that never comes back."""
+def has_no_worker(client: Any, key: str) -> bool:
+    """Whether a task waits for a worker that may run it, as Dask does for one by address that never comes back."""
 
-    def found(keys: list[str], dask_scheduler: Any = None) -> bool:
+    def found(key: str, dask_scheduler: Any = None) -> bool:
         """Sent by value: the scheduler may have no oocgraph."""
-        return any(key in dask_scheduler.tasks and dask_scheduler.tasks[key].state == "no-worker" for key in keys)
+        return key in dask_scheduler.tasks and dask_scheduler.tasks[key].state == "no-worker"
 
-    return bool(ask(client, client.run_on_scheduler, found, list(keys)))
+    return bool(ask(client, client.run_on_scheduler, found, key))
 
 
 def check_workers(client: Any, url: str | None, fingerprint: str | None, folder: SharedFolder | None = None) -> dict[str, dict[str, Any]]:
