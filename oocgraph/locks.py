@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 MOST_SECONDS = 120.0
@@ -19,19 +19,32 @@ RETRY_SECONDS = 0.02
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Hold the lock `name`, where that can be had."""
+    """Hold the lock `name`, where that can be had.
+
+    Of those that wait one is next, so a process that takes the lock again and again does not keep others from it.
+    """
+    give_up = time.monotonic() + MOST_SECONDS
+    with _held(name, give_up, after=f"{name}-next"):
+        yield
+
+
+@contextmanager
+def _held(name: str, give_up: float, *, after: str = "") -> Iterator[None]:
+    """Hold a lock; another one is held, `after` which it is waited for."""
     try:
         lock = os.open(Path(tempfile.gettempdir(), f"oocgraph-{name}-{os.getuid()}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError:
         yield
         return
     try:
-        give_up = time.monotonic() + MOST_SECONDS
         is_ours = os.fstat(lock).st_uid == os.getuid()  # another user could hold the lock of a file of theirs for ever
-        while is_ours and not _is_locked(lock) and time.monotonic() < give_up:
-            time.sleep(RETRY_SECONDS)
+        with _held(after, give_up) if after else nullcontext():
+            while is_ours and not _is_locked(lock) and time.monotonic() < give_up:
+                time.sleep(RETRY_SECONDS)
         yield
     finally:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_UN)  # a process that was forked meanwhile has the file open, too
         os.close(lock)
 
 

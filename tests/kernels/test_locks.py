@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from oocgraph import locks
@@ -18,6 +20,55 @@ with locked("compiling"):
     time.sleep(float(sys.argv[1]))
     print("ended", flush=True)
 """
+
+AGAIN_SCRIPT = """
+import time
+from oocgraph.locks import locked
+while True:
+    with locked("compiling"):
+        print("began", flush=True)
+        time.sleep(0.05)
+"""
+
+FORK_SCRIPT = """
+import os, time
+from oocgraph.locks import locked
+with locked("compiling"):
+    child = os.fork()
+    if not child:
+        time.sleep(300)
+print(child, flush=True)
+"""
+
+
+def process(folder, monkeypatch, script):
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment, text=True)
+
+
+def test_a_process_that_takes_a_lock_again_and_again_lets_others_have_it(tmp_path, monkeypatch):
+    """It does so within microseconds, others ask 50 times a second."""
+    with process(tmp_path, monkeypatch, AGAIN_SCRIPT) as taking:
+        try:
+            for _ in range(3):
+                assert taking.stdout.readline() == "began\n"
+                began = time.monotonic()
+                with locks.locked("compiling"):
+                    assert time.monotonic() - began < 10
+        finally:
+            taking.kill()
+
+
+def test_a_lock_ends_with_its_context_in_forked_processes_too(tmp_path, monkeypatch):
+    with process(tmp_path, monkeypatch, FORK_SCRIPT) as forking:
+        child = int(forking.stdout.readline())
+        try:
+            began = time.monotonic()
+            with locks.locked("compiling"):
+                assert time.monotonic() - began < 10
+        finally:
+            os.kill(child, signal.SIGKILL)
 
 
 def test_one_process_has_a_lock_at_a_time_and_one_that_hangs_is_not_waited_for(tmp_path, monkeypatch):
