@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import emit, note, output_options, progress_bars, vertex_order_option
+from oocgraph.commands.common import emit, graph_fields, note, output_options, progress_bars, vertex_order_option
 
 
 @click.command()
@@ -57,7 +57,7 @@ def _append(source: str, out: str, *, as_json: bool, **options: Any) -> None:
         raise click.UsageError("--overwrite and --append exclude each other: give --append to add edges, --overwrite to build again.")
     with progress_bars() as progress:
         graph, report = append_with_report(out, source, BuildOptions(**options), progress)
-    fields = {"path": out, **graph.attributes.to_json(), "edge_bytes": graph.edge_bytes, **asdict(report)}
+    fields = {**graph_fields(out, graph), **asdict(report)}
     emit(fields, as_json=as_json, title=f"{out}: {report.num_rows:,} edges added from {source}")
 
 
@@ -71,4 +71,4 @@ def build_store(source: Any, out: str, **options: Any) -> dict[str, Any]:
     chosen = BuildOptions(**{**options, "vertex_order": order, "codec": codec})
     with progress_bars() as progress:
         graph, report = build_with_report(source, out, chosen, progress)
-    return {"path": out, **graph.attributes.to_json(), "edge_bytes": graph.edge_bytes, **asdict(report)}
+    return {**graph_fields(out, graph), **asdict(report)}

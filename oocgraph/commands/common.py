@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial, wraps
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
@@ -20,6 +20,9 @@ from oocgraph import progress
 from oocgraph.config import parse_bytes
 from oocgraph.listing import human, is_single, label
 from oocgraph.types import DeviceKind, Progress, ignore_progress
+
+if TYPE_CHECKING:
+    from oocgraph.store.graph import CSRStore
 
 _QUIET = "oocgraph.quiet"
 
@@ -167,6 +170,13 @@ def emit(
     width = max((len(name) for name, _ in shown), default=0)
     for name, text in shown:
         click.echo(f"  {name:<{width}}  {text}")
+
+
+def graph_fields(path: str, graph: CSRStore) -> dict[str, Any]:
+    """Return what the root of a store says, in the words of Python: vertices are all that the input has."""
+    stored = graph.attributes.to_json()
+    stored["num_vertices"] = stored.pop("num_input_vertices")
+    return {"path": path, **stored, "edge_bytes": graph.edge_bytes}
 
 
 def as_json_text(fields: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from oocgraph.commands.common import emit, json_option
+from oocgraph.commands.common import emit, graph_fields, json_option
 
 
 @click.command()
@@ -24,5 +24,5 @@ def info(graph: str, *, as_json: bool) -> None:
         emit(fields, as_json=as_json, title=repr(partitions), figures_asked=True)
         return
     store = open_graph(graph)
-    fields = {"path": graph, **store.attributes.to_json(), "edge_bytes": store.edge_bytes, "arrays": store.array_names()}
+    fields = {**graph_fields(graph, store), "arrays": store.array_names()}
     emit(fields, as_json=as_json, title=repr(store), figures_asked=True)

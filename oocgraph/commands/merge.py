@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import emit, output_options, progress_bars
+from oocgraph.commands.common import emit, graph_fields, output_options, progress_bars
 
 
 @click.command()
@@ -27,5 +27,5 @@ def merge(graph: str, other: str, out: str, *, as_json: bool, memory: str | None
 
     with progress_bars() as progress:
         merged, report = merge_with_report(graph, other, out, BuildOptions(memory_budget=memory, **options), progress)
-    fields = {"path": out, **merged.attributes.to_json(), "edge_bytes": merged.edge_bytes, **asdict(report)}
+    fields = {**graph_fields(out, merged), **asdict(report)}
     emit(fields, as_json=as_json, title=f"{out}: {graph} and {other}")

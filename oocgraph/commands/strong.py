@@ -10,6 +10,7 @@ import click
 from oocgraph.commands.common import (
     check_pages_option,
     emit,
+    graph_fields,
     json_option,
     overwrite_option,
     progress_bars,
@@ -64,7 +65,7 @@ def condensation(graph: str, out: str, *, resources: Resources, check_pages: boo
     with PeakSampler() as sampler, progress_bars() as progress:
         made = oocgraph.condensation(store, out, overwrite=overwrite, resources=resources, progress=progress)
     fields = {
-        "path": out, **made.attributes.to_json(), "edge_bytes": made.edge_bytes, "seconds": perf_counter() - began,
+        **graph_fields(out, made), "seconds": perf_counter() - began,
         "peak_host_bytes": sampler.peak_bytes, "memory_budget": resources.limit_bytes,
     }  # fmt: skip
     emit(fields, as_json=as_json, title=f"{out}: condensation of {graph}")

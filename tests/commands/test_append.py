@@ -24,7 +24,7 @@ def test_edges_are_appended_and_stores_merged(run, tmp_path):
     for name in ("old", "new", "all"):
         assert run("build", tmp_path / f"{name}.csv", stores[name]).code == 0
     fields = run("merge", stores["old"], stores["new"], stores["merged"], "--json").json
-    assert (fields["num_edges"], fields["num_input_vertices"]) == (3, 4)
+    assert (fields["num_edges"], fields["num_vertices"]) == (3, 4)
     for options, words in (
         (["--codec", "zstd"], "--codec cannot be given with --append"),
         (["--overwrite"], "--overwrite and --append exclude each other"),

@@ -66,7 +66,7 @@ def test_bad_edge_list_is_refused(refused, tmp_path, name):
 def test_no_edges_or_one_vertex_is_a_graph(run, tmp_path, text, vertices):
     """Zero edges and one vertex are not errors."""
     write(tmp_path / "e.csv", text)
-    assert run("build", tmp_path / "e.csv", tmp_path / "g.zarr", "--json").json["num_input_vertices"] == vertices
+    assert run("build", tmp_path / "e.csv", tmp_path / "g.zarr", "--json").json["num_vertices"] == vertices
     if vertices:
         assert run("bfs", tmp_path / "g.zarr", "--source", 7, "--validate", "--json").json["num_reached"] == 1
 

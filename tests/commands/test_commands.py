@@ -34,7 +34,7 @@ def test_generated_store_equals_the_build_of_its_edge_list(run, tmp_path, kind):
         assert written["num_edges"] == 16 << 9
         assert written["file_bytes"] == (tmp_path / name).stat().st_size
     built = run("build", tmp_path / "edges.parquet", tmp_path / "b.zarr", "--undirected", "--json").json
-    same = ("num_vertices", "num_edges", "num_stored_edges", "num_input_vertices", "num_isolated", "implied_ids")
+    same = ("num_vertices", "num_edges", "num_stored_edges", "num_isolated", "implied_ids")
     assert {name: built[name] for name in same} == {name: direct[name] for name in same}
     one, two = open_graph(tmp_path / "a.zarr"), open_graph(tmp_path / "b.zarr")
     for name in ("out/indices", "out/indptr", "vertices/id"):
@@ -78,7 +78,7 @@ def test_build_reports_graph_and_figures(run, tmp_path):
     """JSON of a build: attributes, time, memory."""
     (tmp_path / "e.csv").write_text("source,target\n1,2\n2,3\n3,1\n9,9\n")
     fields = run("build", tmp_path / "e.csv", tmp_path / "g.zarr", "--directed", "--json").json
-    assert (fields["num_vertices"], fields["num_edges"], fields["num_isolated"], fields["directed"]) == (3, 3, 1, True)
+    assert (fields["num_vertices"], fields["num_edges"], fields["num_isolated"], fields["directed"]) == (4, 3, 1, True)
     assert fields["seconds"] > 0
     assert fields["peak_host_bytes"] > 0
 
@@ -103,7 +103,7 @@ def test_build_says_what_it_makes_of_duplicates(run, tmp_path):
 def test_info_names_the_arrays(run, kron):
     """The attributes of the root, and what is stored."""
     fields = run("info", kron, "--json").json
-    assert fields["num_input_vertices"] == 1 << 12
+    assert fields["num_vertices"] == 1 << 12
     assert {"out/indices", "out/indptr", "vertices/id"} <= set(fields["arrays"])
     assert "kron12.zarr" in run("info", kron).stdout
 
@@ -253,7 +253,7 @@ def test_first_compile_is_a_step_of_its_own(spawn, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
     for said in (ANNOUNCED, ""):
         built, found = spawn(*GENERATE), spawn(*SEARCH)
-        assert (built.json["num_input_vertices"], built.stderr) == (256, said)
+        assert (built.json["num_vertices"], built.stderr) == (256, said)
         assert (found.json["valid"], found.stderr) == (True, said)
 
 

@@ -27,7 +27,7 @@ def test_components_are_those_of_the_function(run, graph, tmp_path):
 
 def test_the_condensation_has_generations(run, graph, tmp_path):
     made = run("condensation", graph, tmp_path / "c.zarr", "--json").json
-    assert made["num_input_vertices"] == oocgraph.strongly_connected_components(graph).num_components
+    assert made["num_vertices"] == oocgraph.strongly_connected_components(graph).num_components
     said = run("topological-generations", tmp_path / "c.zarr", "--out", tmp_path / "g.parquet", "--json").json
     assert max(pq.read_table(tmp_path / "g.parquet")["generation"].to_pylist()) == said["num_generations"] - 1
 
