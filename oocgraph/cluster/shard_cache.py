@@ -282,14 +282,13 @@ class ShardCache:
                 if part.runtime is not None and part.runtime.has_failed:
                     self._close_part(part)
                     del self._parts[key]
+                    gc.collect()  # what the error and its frames keep of the device
 
     def _close_part(self, part: HeldPart) -> None:
         """Give back the memory of a partition whose lock is held."""
         runtime, part.runtime = part.runtime, None
         if runtime is not None:
             runtime.close()
-        del runtime
-        gc.collect()
 
     def _metrics(self, part: HeldPart, partition: int) -> dict[str, Any]:
         runtime = loaded(part)
