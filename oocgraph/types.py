@@ -25,6 +25,7 @@ AskedOrder = Literal["auto", "degree", "locality", "original"]
 Duplicates = Literal["drop", "min", "max", "sum", "first", "error", "keep"]
 Direction = Literal["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 Codec = Literal["none", "blosc", "zstd"]
+IdKind = Literal["int64", "string"]
 Precision = Literal["auto", "single", "double"]
 """Of what PageRank gathers: by the size of the graph and the change, float32, float64."""
 

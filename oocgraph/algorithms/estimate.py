@@ -23,11 +23,10 @@ from oocgraph.config import settings
 from oocgraph.engine.afterwards import least_bytes_afterwards
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.resident import graph_sizes
-from oocgraph.ingest.build import checked_columns
+from oocgraph.ingest.build import checked_columns, opened_edges
 from oocgraph.ingest.build_job import BuildOptions, ample_build_bytes, least_build_bytes
 from oocgraph.ingest.edges import EdgeSource, read_streams
 from oocgraph.ingest.payload import choose_payload
-from oocgraph.ingest.sources import open_requested
 from oocgraph.machine import available_bytes
 from oocgraph.memory import host_bytes
 from oocgraph.plan.residency import GraphSizes, least_search_bytes, whole_search_bytes
@@ -36,7 +35,7 @@ from oocgraph.results.estimate import Estimate
 from oocgraph.store.columns import id_bytes
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.layout import PLANE_SHARE, SORTED_ID, plane_group
-from oocgraph.types import PAGE_BYTES, Array, index_dtype
+from oocgraph.types import PAGE_BYTES, Array, IdKind, index_dtype
 
 SAMPLE_BLOCKS, SAMPLE_ROWS = 16, 1 << 16
 """Blocks that are read of an edge list, and edges of each: a million, in a second."""
@@ -76,6 +75,7 @@ def estimate(
     columns: Sequence[str | None] | None = None,
     weight: str | None = None,
     num_vertices: int | None = None,
+    id_kind: IdKind | None = None,
     path: str | os.PathLike[str] = ".",
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
@@ -86,7 +86,7 @@ def estimate(
     ----------
     source
         An edge list, as `oocgraph.build_csr` takes it, or a graph store: then of a search alone.
-    directed, columns, weight, num_vertices
+    directed, columns, weight, num_vertices, id_kind
         As for `oocgraph.build_csr`.
     path
         Path of the store that would be built: the free space of its disk is compared.
@@ -126,9 +126,9 @@ def estimate(
     source_column, target_column, *kept = checked_columns(columns)
     options = BuildOptions(
         directed=directed, weight_column=weight, edge_columns=kept, source_column=source_column, target_column=target_column,
-        num_vertices=num_vertices,
+        num_vertices=num_vertices, id_kind=id_kind,
     )  # fmt: skip
-    edges: EdgeSource = open_requested(source, options)
+    edges = opened_edges(source, options)
     return _of_edges(edges, source, options, num_threads, held, free)
 
 

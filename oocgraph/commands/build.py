@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import emit, graph_fields, note, output_options, progress_bars, vertex_order_option
+from oocgraph.commands.common import emit, graph_fields, id_kind_option, note, output_options, progress_bars, vertex_order_option
 
 
 @click.command()
 @click.argument("source")
 @click.argument("out", metavar="OUT.zarr")
+@id_kind_option
 @click.option("--directed/--undirected", default=None, help="Kind of graph.  [default: what the source says, else undirected]")
 @click.option("--source-column", metavar="NAME", help="Column of the edges' sources.")
 @click.option("--target-column", metavar="NAME", help="Column of the edges' targets.")

@@ -19,7 +19,7 @@ import click
 from oocgraph import progress
 from oocgraph.config import parse_bytes
 from oocgraph.listing import human, is_single, label
-from oocgraph.types import DeviceKind, Progress, ignore_progress
+from oocgraph.types import DeviceKind, IdKind, Progress, ignore_progress
 
 if TYPE_CHECKING:
     from oocgraph.store.graph import CSRStore
@@ -127,6 +127,15 @@ def overwrite_option(command: Command) -> Command:
 def output_options(command: Command) -> Command:
     """Add what every command that makes a file or a store takes: ``--memory``, ``--threads``, ``--overwrite`` and ``--json``."""
     return memory_option(threads_option(overwrite_option(json_option(command))))
+
+
+def id_kind_option(command: Command) -> Command:
+    """Add ``--id-kind``."""
+    return click.option(
+        "--id-kind",
+        type=click.Choice(get_args(IdKind)),
+        help="Ids of a text file: string takes 007 and 7 as two.  [default: string where half or more of the first ones are no numbers]",
+    )(command)
 
 
 def vertex_order_option(command: Command) -> Command:

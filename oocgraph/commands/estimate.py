@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import emit, json_option, resources_options
+from oocgraph.commands.common import emit, id_kind_option, json_option, resources_options
 
 
 @click.command()
@@ -14,6 +14,7 @@ from oocgraph.commands.common import emit, json_option, resources_options
 @click.option(
     "--out", "path", metavar="OUT.zarr", default=".", help="Path of the store; the free space of its disk is compared.  [default: here]"
 )
+@id_kind_option
 @click.option("--directed/--undirected", default=None, help="Kind of graph.  [default: what the source says, else undirected]")
 @click.option("--source-column", metavar="NAME", help="Column of the edges' sources.")
 @click.option("--target-column", metavar="NAME", help="Column of the edges' targets.")

@@ -9,6 +9,8 @@ _WORDS = {
     "build it with keep_self_loops=False": "build it without --keep-self-loops",
     "check_pages=True": "--check-pages",
     "overwrite=True": "--overwrite",
+    "id_kind='string'": "--id-kind string",
+    "id_kind='int64'": "--id-kind int64",
     "resume=": "--resume ",
     "checkpoint=": "--checkpoint",
     **{name: "--" + name.replace("_", "-") for name in (

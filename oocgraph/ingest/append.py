@@ -55,7 +55,7 @@ def append_edges(
     graph
         A graph store on a local file system, or its path. Its kind, order, compression and treatment of duplicates stay as they are.
     edges
-        As of `build_csr`. Ids that the graph lacks are new vertices.
+        As of `build_csr`. Ids that the graph lacks are new vertices; those of a text file are read as what the graph's are.
     columns
         As of `build_csr`; by default its usual names, and the edge columns that the graph has.
     weight
@@ -191,6 +191,8 @@ def append_with_report(
         raise OutputError(f"{path} is no store on a local file system, which alone can be replaced; write a new one with merge_graphs")
     output_place(path, kind="graph store", overwrite=True)
     options = in_store(store, options)
+    if store.attributes.id_kind == "string" and store.num_vertices:
+        options = replace(options, id_kind=options.id_kind or "string")
     edges: EdgeSource = source if hasattr(source, "streams") else open_requested(source, options)
     check_source(store, edges)
     limit, before = limit_of(options), graph_fingerprint(store)
@@ -206,7 +208,7 @@ def append_with_report(
         load_merge(store, shown)
         check_room(store, options, limit)
         with StoreWriter(path, codec=options.codec, overwrite=True, durable=options.durable) as writer:
-            own = replace(options, num_vertices=None, vertex_order="degree", durable=False, codec="none")
+            own = replace(options, num_vertices=None, id_kind=None, vertex_order="degree", durable=False, codec="none")
             added, built = build_with_report(edges, writer.scratch / "added.zarr", own, shown)
             metrics = merge_and_publish(store, added, writer, options, limit, shown, check_unchanged)
     took = Phase.until_now() - began

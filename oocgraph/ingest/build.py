@@ -17,7 +17,7 @@ from oocgraph.allocator import kept_bytes_of, returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.arrow import load_arrow
 from oocgraph.config import settings
-from oocgraph.errors import ArgumentError
+from oocgraph.errors import ArgumentError, InputError
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Workers
 from oocgraph.ingest.build_job import BuildOptions, Job, Phase, plan_sizes, workers_for
@@ -41,7 +41,7 @@ from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_codecs
 from oocgraph.store.outputs import output_place
 from oocgraph.store.writer import StoreWriter
-from oocgraph.types import Codec, Duplicates, Progress, ProgressOption, ignore_progress
+from oocgraph.types import Codec, Duplicates, IdKind, Progress, ProgressOption, ignore_progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -87,6 +87,7 @@ def build_csr(
     weight: str | None = None,
     directed: bool | None = None,
     num_vertices: int | None = None,
+    id_kind: IdKind | None = None,
     duplicates: Duplicates | None = None,
     keep_self_loops: bool = False,
     overwrite: bool = False,
@@ -116,6 +117,9 @@ def build_csr(
         Default: what the source says, else undirected.
     num_vertices
         Declares that the vertices are ``0 .. num_vertices - 1``.
+    id_kind
+        How the ids of a text file (CSV and its like) are read: ``string`` as they stand there, so that 007 and 7 are two, or ``int64``. By
+        default as strings where half or more of the first ones are no numbers.
     duplicates
         What becomes of an edge that occurs more than once, compared by its ends and its edge columns: ``drop`` (the default without
         weights), ``keep``, ``error``, or which weight it gets: ``min`` (the default with weights), ``max``, ``sum``, ``first``.
@@ -178,6 +182,7 @@ def build_csr(
         directed=directed,
         weight_column=weight,
         num_vertices=num_vertices,
+        id_kind=id_kind,
         duplicates=duplicates,
         keep_self_loops=keep_self_loops,
         vertex_order=knobs.vertex_order,
@@ -195,11 +200,28 @@ def _build_in_memory(source: Any, options: BuildOptions, progress: ProgressOptio
 
     if options.overwrite:
         raise ArgumentError("overwrite is True, but there is no path whose store it could replace; leave it out, or give path")
-    edges = source if hasattr(source, "streams") else open_requested(source, options)
+    edges = opened_edges(source, options)
     with watched(progress) as shown:
         load_kernels(memory_build_calls(), shown)
         limit = effective_budget_bytes(settings().memory_budget if options.memory_budget is None else options.memory_budget)
         return build_from_source(edges, options, Budget(limit), shown)
+
+
+def opened_edges(source: Any, options: BuildOptions) -> EdgeSource:
+    """Open an edge list, unless it is an `EdgeSource`.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or its ids are of another kind than was asked for.
+    """
+    edges: EdgeSource = source if hasattr(source, "streams") else open_requested(source, options)
+    if options.id_kind not in (None, edges.id_kind):
+        raise InputError(
+            f"{edges.description}: the ids are {edges.id_kind}, and id_kind={options.id_kind!r} is asked for, which only text files can be "
+            "read by; convert them, or leave it out"
+        )
+    return edges
 
 
 def reading_options(edges: Any, columns: Sequence[str | None] | None, asked: Resources, *, has_client: bool) -> BuildOptions:
@@ -249,7 +271,7 @@ def build_with_report(
     """Build as `build_csr` does, and return what it took too."""
     began = Phase.until_now()
     output_place(store, kind="graph store", overwrite=options.overwrite)
-    edges: EdgeSource = source if hasattr(source, "streams") else open_requested(source, options)
+    edges = opened_edges(source, options)
     payload = choose_payload(edges, options.duplicates)
     configured = settings()
     limit = effective_budget_bytes(configured.memory_budget if options.memory_budget is None else options.memory_budget)

@@ -23,7 +23,7 @@ from oocgraph.memory import Budget, enough_memory, format_bytes
 from oocgraph.sorting import sort_keys
 from oocgraph.store.records import Payload
 from oocgraph.store.writer import StoreWriter
-from oocgraph.types import Array, AskedOrder, Codec, Duplicates, Progress
+from oocgraph.types import Array, AskedOrder, Codec, Duplicates, IdKind, Progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -99,9 +99,9 @@ class BuildOptions(Request):
     def __post_init__(self) -> None:
         Request.__post_init__(self)
         check_threads(self.threads)
-        for name, kind in (("duplicates", Duplicates), ("vertex_order", AskedOrder), ("codec", Codec)):
+        for name, kind in (("duplicates", Duplicates), ("vertex_order", AskedOrder), ("codec", Codec), ("id_kind", IdKind)):
             chosen, known = getattr(self, name), get_args(kind)
-            if chosen not in known and (chosen is not None or name != "duplicates"):
+            if chosen not in known and (chosen is not None or name not in {"duplicates", "id_kind"}):
                 raise ArgumentError(f"{name} is {chosen!r}; it must be one of {', '.join(known)}")
 
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from oocgraph.errors import InputError, InputNotFoundError
-from oocgraph.types import Array
+from oocgraph.types import Array, IdKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Item = TypeVar("Item")
-
-IdKind = Literal["int64", "string"]
 
 
 @dataclass(frozen=True, slots=True)

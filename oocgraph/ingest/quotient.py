@@ -12,12 +12,12 @@ from functools import partial
 
 import numpy as np
 
-from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
+from oocgraph.ingest.edges import EdgeBlock, EdgeStream
 from oocgraph.ingest.sources.csr import rows_of_entries
 from oocgraph.ingest.sources.source import Source, blocks_of, split_rows
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import Array
+from oocgraph.types import Array, IdKind
 
 BLOCK_ROWS = 1 << 16
 """Entries of ``indptr`` read at once: 512 KiB."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import oocgraph
-from oocgraph import InputError
+from oocgraph import ArgumentError, InputError
 from oocgraph.commands.wording import in_options
 
 
@@ -89,6 +89,31 @@ def test_a_parquet_file_whose_name_is_not_text_is_refused(tmp_path):
     path.write_bytes(b"PAR1")
     with pytest.raises(InputError, match="the name is not UTF-8"):
         oocgraph.build_csr(path)
+
+
+def test_ids_of_text_are_of_the_kind_that_is_named(run, refused, tmp_path):
+    """007 and 7 are two; an append reads what its graph has; other formats have their own kinds."""
+    (tmp_path / "e.csv").write_text("source,target\n007,7\n7,0010\n")
+    (tmp_path / "more.csv").write_text("source,target\n1,02\n")
+    (tmp_path / "mixed.csv").write_text("source,target\n1,2\n3,a\n")
+    (tmp_path / "m.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
+    graph = tmp_path / "g.zarr"
+    assert run("estimate", tmp_path / "e.csv", "--id-kind", "string", "--json").json["num_vertices"] == 3
+    assert run("build", tmp_path / "e.csv", graph, "--id-kind", "string", "--json").json["id_kind"] == "string"
+    assert sorted(oocgraph.open_graph(graph)) == sorted(oocgraph.build_csr(tmp_path / "e.csv", id_kind="string")) == ["0010", "007", "7"]
+    assert run("build", tmp_path / "more.csv", graph, "--append", "--json").json["num_vertices"] == 5
+    assert sorted(oocgraph.open_graph(graph)) == ["0010", "007", "02", "1", "7"]
+    refused("build", tmp_path / "mixed.csv", tmp_path / "n.zarr", words=["line 3", "'a' is not a number", "give --id-kind string, which"])
+    assert sorted(oocgraph.build_csr(tmp_path / "mixed.csv", id_kind="string")) == ["1", "2", "3", "a"]
+    for source, asked in ((tmp_path / "m.mtx", "string"), (([1], [2]), "string"), ((["a"], ["b"]), "int64")):
+        for place in (None, tmp_path / "n.zarr"):
+            with pytest.raises(InputError, match=f"and id_kind='{asked}' is asked for"):
+                oocgraph.build_csr(source, place, id_kind=asked)
+    refused("build", tmp_path / "m.mtx", tmp_path / "n.zarr", "--id-kind", "string", words=["and --id-kind string is asked for"])
+    refused("build", tmp_path / "more.csv", graph, "--append", "--id-kind", "int64", words=["its ids are int64, those of"])
+    with pytest.raises(ArgumentError, match="id_kind is 'text'; it must be one of int64, string"):
+        oocgraph.build_csr(tmp_path / "e.csv", id_kind="text")
+    assert not (tmp_path / "n.zarr").exists()
 
 
 def test_home_is_named_by_shells_alone(refused, tmp_path, monkeypatch):

@@ -159,6 +159,32 @@ def test_bad_line_is_named(tmp_path, line, words, distance, name):
     refused(path, f"line {distance + 3}", *words)
 
 
+TEXT_IDS = "007,7\n7,1e3\n -1,NaN\n"
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.csv.gz"])
+def test_ids_are_text_where_the_user_says_so(tmp_path, name):
+    """As they stand there, whatever they look like, and in the next block too."""
+    text = TEXT_IDS + "5,6\n" * 20_000 + "x,y\n"
+    refused(write(tmp_path / name, text), "line 3")
+    fives, sixes = ["5"] * 20_000, ["6"] * 20_000
+    edges = (["007", "7", " -1", *fives, "x"], ["7", "1e3", "NaN", *sixes, "y"])
+    source = open_source(tmp_path / name, id_kind="string")
+    assert (source.id_kind, read(source, 30_000)[:2]) == ("string", edges)
+    write(tmp_path / f"h.{name}", f"source,target,weight\n{TEXT_IDS.replace(chr(10), ',2.5' + chr(10))}")
+    source = open_source(tmp_path / f"h.{name}", id_kind="string", weight_column="weight")
+    assert read(source)[2] == {"weight": [2.5] * 3}
+
+
+def test_ids_are_numbers_where_the_user_says_so(tmp_path):
+    """Also where most look like names: the first that is none is refused with its line."""
+    for text in ("1,2\n3,x\n", "a,b\nc,d\n"):
+        open_source(write(tmp_path / "e.csv", text), id_kind="int64")
+        with pytest.raises(InputError, match=r"line [12], .* is not a number; correct it, or give id_kind='string'"):
+            read(open_source(tmp_path / "e.csv", id_kind="int64"))
+    check(open_source(write(tmp_path / "e.csv", "1,2\n"), id_kind="int64"), ([1], [2]), id_kind="int64")
+
+
 def test_fractional_ids_from_the_start(tmp_path):
     refused(write(tmp_path / "e.csv", "1,2\n3,2.5\n"), "line 2", "'f1'", "2.5 is fractional")
 

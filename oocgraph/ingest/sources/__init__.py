@@ -16,6 +16,7 @@ from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.sources.source import InputFile, Request, Source, reading, refuse_stream
 from oocgraph.store.outputs import tilde_hint
+from oocgraph.types import IdKind
 
 __all__ = ["is_dask", "open_requested", "open_source"]
 
@@ -28,6 +29,7 @@ def open_source(
     weight_column: str | None = None,
     edge_columns: Sequence[str] = (),
     num_vertices: int | None = None,
+    id_kind: IdKind | None = None,
 ) -> EdgeSource:
     """Open an edge list of any format.
 
@@ -44,13 +46,15 @@ def open_source(
         Columns to keep beside the edges. Matrix Market, SciPy matrices and GAPBS .wel and .wsg have one, ``weight``, by themselves.
     num_vertices
         Declares that the vertices are 0 .. num_vertices - 1.
+    id_kind
+        What the ids of a text file are read as.
 
     Raises
     ------
     InputError
         The input is missing, empty, of an unknown format, or its columns cannot be edges.
     """
-    return open_requested(source, Request(source_column, target_column, weight_column, edge_columns, num_vertices))
+    return open_requested(source, Request(source_column, target_column, weight_column, edge_columns, num_vertices, id_kind=id_kind))
 
 
 def open_requested(source: Any, request: Request) -> Source:

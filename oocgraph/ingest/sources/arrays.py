@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.edges import EdgeBlock, IdKind
+from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.columns import Layout, fixed_layout
 from oocgraph.ingest.sources.ids import Place, int_ids, is_integer, row_place
 from oocgraph.ingest.sources.source import Request, Source, range_streams
-from oocgraph.types import Array
+from oocgraph.types import Array, IdKind
 
 
 class ArrayLayout(Layout):

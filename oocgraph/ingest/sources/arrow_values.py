@@ -12,11 +12,10 @@ import pyarrow.types as kinds
 
 from oocgraph.arrow import NUM_VERTICES_KEY, from_numbers, to_numbers
 from oocgraph.errors import InputError
-from oocgraph.ingest.edges import IdKind
 from oocgraph.ingest.sources.columns import Columns, Layout
 from oocgraph.ingest.sources.ids import Place, int_ids, numbers, numpy_column_dtype
 from oocgraph.ingest.sources.source import MAX_DIGITS, Request, agreed_num_vertices
-from oocgraph.types import Array
+from oocgraph.types import Array, IdKind
 
 
 def _id_kind(value_type: Any, description: str, column: str) -> IdKind:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.edges import EdgeBlock, IdKind
+from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.ids import Place, int_ids, numbers, numpy_column_dtype, row_place
 from oocgraph.ingest.sources.source import Request, Source, StreamMaker, agreed_num_vertices
+from oocgraph.types import IdKind
 
 USUAL_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 """Tried in this order, in any case, when the user names no columns."""

@@ -75,6 +75,8 @@ class Dialect:
         The positions that hold ids.
     row_bytes
         Bytes of a line, about.
+    may_be_text
+        Whether ids may be text where the user says so.
     """
 
     delimiter: str
@@ -83,6 +85,7 @@ class Dialect:
     types: dict[int, Any]
     ids: tuple[int, int]
     row_bytes: int = ROW_BYTES
+    may_be_text: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,8 +358,8 @@ def _refuse_bad_field(field: str, value_type: Any, dialect: Dialect, position: i
             try:
                 whole = float(field).is_integer()
             except ValueError:
-                remedy = "correct it, or give ids that are names in a file where the first rows are names too (or Parquet)"
-                raise InputError(f"{what}: the id {field.strip()!r} is not a number, as most others are; {remedy}") from cause
+                remedy = "correct it" + (", or give id_kind='string', which takes all ids as text" if dialect.may_be_text else "")
+                raise InputError(f"{what}: the id {field.strip()!r} is not a number; {remedy}") from cause
             trouble = "is not written as a plain integer, as most others are" if whole else "is fractional"
             raise InputError(f"{what}: the id {field.strip()!r} {trouble}; ids must be whole numbers, correct it") from cause
         remedy = f"correct it, or write the first rows so that they are not taken for {value_type} (1.0, or a name)"

@@ -52,6 +52,7 @@ def open_matrix_market(path: Path, request: Request) -> Source:
         names=("row", "column") if value_type is None else ("row", "column", "weight"),
         types={0: pa.int64(), 1: pa.int64()} | ({2: value_type} if layout.dtypes else {}),
         ids=(0, 1),
+        may_be_text=False,
     )
 
     def stream(block_rows: int) -> Iterator[EdgeBlock]:

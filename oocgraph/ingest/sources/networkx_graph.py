@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.edges import EdgeBlock, IdKind
+from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.arrays import ArrayLayout, large_strings
 from oocgraph.ingest.sources.columns import Columns, refuse_endpoint_columns
 from oocgraph.ingest.sources.ids import Place, row_place
 from oocgraph.ingest.sources.source import Request, Source, agreed_num_vertices, single_stream
+from oocgraph.types import IdKind
 
 DESCRIPTION = "NetworkX graph"
 

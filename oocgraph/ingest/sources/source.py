@@ -18,9 +18,9 @@ from typing import IO, Any
 import numpy as np
 
 from oocgraph.errors import InputError, InputNotFoundError
-from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
+from oocgraph.ingest.edges import EdgeBlock, EdgeStream
 from oocgraph.ingest.sources.ids import MAX_ID
-from oocgraph.types import Array
+from oocgraph.types import Array, IdKind
 
 MAX_INFLATION = 1100
 """Deflate makes 1,032 bytes of one at most: what claims more is damaged, or meant to exhaust memory."""
@@ -46,6 +46,8 @@ class Request:
     ----------
     client
         Dask client whose workers compute the partitions of a Dask collection; without one this process does.
+    id_kind
+        What ids are read as, where a format does not say: those of text files.
 
     Raises
     ------
@@ -59,6 +61,7 @@ class Request:
     edge_columns: Sequence[str] = ()
     num_vertices: int | None = None
     client: Any = None
+    id_kind: IdKind | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.edge_columns, str):

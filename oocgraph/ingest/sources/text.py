@@ -7,8 +7,8 @@ What a file is follows from its first lines (1 MiB of them):
   text in a column whose other rows are all numbers and nothing that begins like a number. So an all-text file without such names
   has no header, and a damaged first edge is not taken for one.
 - *columns* of a file without header: ``f0``, ``f1``, ... (Arrow's names); the first two are the edges unless others are named.
-- *types*: a column is int64, else float64, else text; ids are names when half or more of them are. A value that does not fit is
-  an error, never a guess.
+- *types*: a column is int64, else float64, else text; ids are names when half or more of them are, or as the user says. A value
+  that does not fit is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def open_text_edges(path: Path, request: Request) -> Source:
     sample = [(number, row) for (number, _), row in zip(lines[skip_rows:], rows[skip_rows:], strict=True) if len(row) == len(names)]
     types = {names.index(name): _column_type([row[names.index(name)] for _, row in sample]) for name in columns.read}
     ends = names.index(columns.source), names.index(columns.target)
-    if _ids_are_text(path, sample, names, ends):
+    if request.id_kind == "int64":
+        types |= {end: pa.int64() for end in ends if types[end] == pa.large_string()}  # refused with its line when it is read
+    elif request.id_kind == "string" or _ids_are_text(path, sample, names, ends):
         types |= dict.fromkeys(ends, pa.large_string())
     layout = arrow_layout(description, columns, lambda name: types[names.index(name)], request)
     row_bytes = max(1, first.length // max(1, first.count(b"\n")))
@@ -166,6 +168,6 @@ def _ids_are_text(path: Path, sample: Sequence[tuple[int, list[str]]], names: tu
         number, end, field = text[0]
         raise InputError(
             f"{path}, line {number}, column {names[end]!r}: the id {field!r} is not a number as most others; "
-            "correct it, or give mixed ids as a string column in Parquet"
+            "correct it, or give id_kind='string', which takes all ids as text"
         )
     return bool(text)
