@@ -28,8 +28,8 @@ class GraphAccess:
     """Questions that a graph answers itself; `oocgraph.store.graph.CSRStore` is one."""
 
     def __contains__(self, vertex: Any) -> bool:
-        """Return whether `vertex` is an id of the input, isolated ones included."""
-        if not is_single(vertex):
+        """Return whether `vertex` is an id of the input, isolated ones included; a text is none among integers."""
+        if not is_single(vertex) or (isinstance(vertex, str | bytes) and self.attributes.id_kind == "int64"):  # type: ignore[attr-defined]
             return False
         try:
             VertexIds(self).vertices_of([vertex])  # type: ignore[arg-type]

@@ -195,7 +195,7 @@ def test_a_vertex_is_in_its_graph(sparse, named):
     assert ids[-1] in store
     absent = int(ids[0]) + 1
     assert (absent in store) == (absent in ids)
-    assert all(one not in store for one in (2**70, 1.5, None, "indices", "out/indices"))
+    assert all(one not in store for one in (2**70, 1.5, None, "indices", "out/indices", str(ids[0]), str(ids[0]).encode()))
     store, words = named
     assert all(word in store for word in words)
     assert 4 not in store
