@@ -7,8 +7,9 @@ Every task finds its worker's plugin by the name `PLUGIN`: its memory ledger, th
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Protocol
 
@@ -22,7 +23,7 @@ from oocgraph.cluster.stream_cache import StreamCache
 from oocgraph.cluster.worker_matrix import DeviceMatrices
 from oocgraph.cluster.worker_state import WorkerState
 from oocgraph.cluster.worker_windows import WorkerWindows
-from oocgraph.errors import BudgetError
+from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.exchange.dask import Exchange
 from oocgraph.kernels import announce
 
@@ -60,6 +61,24 @@ class Shares(Resident, Protocol):
         ...
 
 
+def _names(kind: type) -> Iterator[str]:
+    """Yield the name of a class, and those of its subclasses."""
+    yield kind.__name__
+    subclasses: list[type] = kind.__subclasses__()
+    for one in subclasses:
+        yield from _names(one)
+
+
+def is_worth_logging(record: logging.LogRecord) -> bool:
+    """Return whether a record of Dask's worker is more than that a task has raised an error of ours, which the client raises itself.
+
+    A budget that is too small is tried again as long as others may give memory back: each time Dask would log a traceback.
+    """
+    said = record.args if isinstance(record.args, tuple) else ()
+    names = {text.partition("(")[0] for text in said if isinstance(text, str)}
+    return not (str(record.msg).startswith("Compute Failed") and names.intersection(_names(OocGraphError)))
+
+
 class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
     """All that computations keep on a worker.
 
@@ -87,6 +106,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
     def setup(self, worker: Any) -> None:
         """Begin with nothing."""
         announce.silence()
+        logging.getLogger("distributed.worker").addFilter(is_worth_logging)
         self.worker = worker
         self.ledger = WorkerLedger(worker)
         self.worker_state = WorkerState(worker, self.ledger, self.at)

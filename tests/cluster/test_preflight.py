@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -267,3 +268,33 @@ def test_a_device_budget_that_no_worker_heeds():
     check_device_is_used("1G", "rank", [*on_processors, ("tcp://c:1", "a GPU", "it is free")])
     check_device_is_used(None, "rank", on_processors)
     check_device_is_used("1G", "rank", [])
+
+
+class Kept(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self):
+        super().__init__(logging.ERROR)
+        self.said = []
+
+    def emit(self, record):
+        self.said.append(record.getMessage())
+
+
+def test_refusals_are_not_logged_beside_the_error(graph, threads_client):
+    """Of a budget that is too small Dask would log a traceback for each time that it is tried; whatever else fails it logs."""
+    kept, logger = Kept(), logging.getLogger("distributed.worker")
+    logger.addHandler(kept)
+    try:
+        with pytest.raises(BudgetError, match="too small"), dask.config.set({"oocgraph.worker-timeout": "1s"}):
+            oocgraph.bfs(graph, 0, client=threads_client, memory_budget="1M")
+        assert not kept.said
+        with pytest.raises(ValueError, match="of our own"):
+            threads_client.submit(fail, "of our own").result()
+        assert "ValueError" in kept.said[0]
+    finally:
+        logger.removeHandler(kept)
+
+
+def fail(why):
+    raise ValueError(why)
