@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from oocgraph.arrow import from_numbers, table_text
+from oocgraph.arrow import from_numbers, header_text, table_text
 from oocgraph.export.edge_tables import EdgeTables, table_blocks
 from oocgraph.export.job import Job
 from oocgraph.export.ordered_rows import stream_bytes
@@ -56,7 +56,7 @@ def write_table_text(job: Job, file: Path, _: str | None) -> None:
             table = table.set_column(position, name, table.column(name).cast("large_string"))
         return table_text(table, delimiter)
 
-    header = table_text(tables.schema.empty_table(), delimiter, header=True)
+    header = header_text(tables.schema, delimiter)
     _write(job, file, header, table_blocks(job.store, budget=job.budget, num_threads=job.workers.num_threads, text=True), text)
 
 

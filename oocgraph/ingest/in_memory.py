@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arrow import from_strings
 from oocgraph.config import settings
 from oocgraph.errors import BudgetError
 from oocgraph.ingest.build_job import MAX_BLOCK_ROWS, MIN_BLOCK_ROWS, ROW_BYTES, BuildOptions
@@ -104,4 +105,4 @@ def _joined(parts: list[Any], kind: str) -> Any:
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, kind), *parts])
     import pyarrow as pa
 
-    return parts[0] if len(parts) == 1 else pa.concat_arrays([pa.array([], pa.large_string()), *parts])
+    return parts[0] if len(parts) == 1 else pa.concat_arrays([from_strings([]), *parts])

@@ -15,6 +15,7 @@ import numpy as np
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream
 from oocgraph.ingest.sources.csr import rows_of_entries
 from oocgraph.ingest.sources.source import Source, blocks_of, split_rows
+from oocgraph.store.columns import taken
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, IdKind
@@ -55,7 +56,7 @@ def _names(store: CSRStore, group: Array, most: int) -> Iterator[EdgeBlock]:
         is_name = numbers < 0
         linked = numbers[~is_name]
         is_name[~is_name] = group[linked] == linked
-        names = ids.take(np.flatnonzero(is_name))
+        names = taken(ids, np.flatnonzero(is_name))
         yield EdgeBlock(names, names)
 
 

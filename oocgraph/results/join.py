@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arrow import from_numbers, from_strings, to_numbers
 from oocgraph.results.search import StoreOrdered
 from oocgraph.store.columns import Ids
 from oocgraph.store.vertices import VertexIds
@@ -121,11 +122,11 @@ def _strings_named_after(ids: VertexIds, after: Array, found: Array, vertices: I
     is_held = after < len(first)
     if is_held.all() and not place[own].size:
         place[found] = after
-        return first.take(pa.array(place, mask=~found))
-    held, others = first.take(pa.array(after[is_held])), ids.stored_ids_of(after[~is_held])
+        return first.take(from_numbers(place, valid=found))
+    held, others = first.take(from_numbers(after[is_held])), ids.stored_ids_of(after[~is_held])
     place[found] = np.where(is_held, np.cumsum(is_held), len(held) + np.cumsum(~is_held)) - 1
     place[own] = len(held) + len(others) + np.arange(found.size)[own]
-    return pa.concat_arrays([held, others, vertices]).take(pa.array(place, mask=place < 0))
+    return pa.concat_arrays([held, others, vertices]).take(from_numbers(place, valid=place >= 0))
 
 
 def _integers_named_after(ids: VertexIds, stored: StoreOrdered, numbers: Array, found: Array, vertices: Array, own: Array) -> Array:
@@ -151,8 +152,6 @@ def among(vertices: Ids, wanted: Array) -> Array:
     """Return which user ids are among those `wanted`, int64 or object array of str: (n,) bool."""
     if isinstance(vertices, np.ndarray):
         return np.isin(vertices, wanted)
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    found: Array = pc.is_in(vertices, value_set=pa.array(wanted, pa.large_string())).to_numpy(zero_copy_only=False)
-    return found
+    return to_numbers(pc.is_in(vertices, value_set=from_strings(wanted)))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oocgraph.errors import ArgumentTypeError, VertexNotFoundError
-from oocgraph.store.columns import Ids, as_numpy
+from oocgraph.store.columns import Ids, as_numpy, taken
 from oocgraph.types import Array
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class ColumnMapping(VertexMapping):
                 yield block.vertices, values
             else:
                 (kept,) = np.nonzero(getattr(block, self.only[0]) != self.only[1])
-                yield block.vertices.take(kept), values.take(kept)
+                yield taken(block.vertices, kept), taken(values, kept)
 
     def _key_parts(self) -> Iterator[Ids]:
         for ids, _ in self._parts():

@@ -10,7 +10,7 @@ import numpy as np
 
 from oocgraph.errors import ArgumentError
 from oocgraph.results.values import ValuesResult
-from oocgraph.store.columns import Ids, as_numpy
+from oocgraph.store.columns import Ids, as_numpy, taken
 from oocgraph.types import Array
 
 
@@ -67,7 +67,7 @@ class PersonalizedPageRankResult(ValuesResult):
         found = super().values_of(columns, vertices, numbers, start)
         alone = np.flatnonzero(numbers < 0)
         if alone.size:
-            names = as_numpy(vertices.take(alone))
+            names = as_numpy(taken(vertices, alone))
             for name in columns:
                 values = found[name]
                 assert isinstance(values, np.ndarray)

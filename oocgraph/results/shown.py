@@ -16,7 +16,7 @@ from oocgraph.errors import ArgumentError, MissingDependencyError
 from oocgraph.listing import html_listing, is_single
 from oocgraph.results.histogram import Histogram, finite, make_histogram
 from oocgraph.results.mapping import VertexMapping
-from oocgraph.store.columns import as_numpy
+from oocgraph.store.columns import as_numpy, taken
 from oocgraph.store.vertices import VertexIds
 from oocgraph.text import counted, format_number
 from oocgraph.types import Array
@@ -144,7 +144,7 @@ class Shown(VertexMapping):
             values, floor = getattr(block, column), best[-1][1] if len(best) == count else -np.inf
             (places,) = np.nonzero(values > floor)
             places = places[np.argsort(-values[places], kind="stable")[:count]]
-            found = zip(as_numpy(block.vertices.take(places)).tolist(), values[places].tolist(), strict=True)
+            found = zip(as_numpy(taken(block.vertices, places)).tolist(), values[places].tolist(), strict=True)
             best = sorted([*best, *found], key=lambda pair: -pair[1])[:count]
         return best
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from oocgraph.allocator import returned_memory
-from oocgraph.arrow import from_numbers, import_bytes, load_tables, table_text
+from oocgraph.arrow import from_numbers, header_text, import_bytes, load_tables, table_text
 from oocgraph.errors import OutputError
 from oocgraph.results.streaming import Make, room_of, row_bytes, stream_result
 from oocgraph.store.atomic_output import AtomicOutput
@@ -168,7 +168,7 @@ def _write_csv(result: VertexResult, file: Path) -> None:
         return list(pieces) if batch.num_rows <= TEXT_ROWS else pieces
 
     with file.open("wb") as stream:
-        stream.write(table_text(arrow_schema(result).empty_table(), header=True))
+        stream.write(header_text(arrow_schema(result)))
         for text in chain.from_iterable(_streamed(result, TEXT_ROWS, texts, is_busy=False)):
             stream.write(text)
 

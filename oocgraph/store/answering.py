@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oocgraph.arrow import load_strings
+from oocgraph.arrow import load_arrow
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.store.columns import Ids, id_bytes
@@ -29,7 +29,7 @@ def budget_of(store: GraphArrays, memory_budget: str | int | None, *, tables: bo
     for itemsize in {np.dtype(store.attributes.index_dtype).itemsize, 8}:  # of neighbours and of ids
         load_gathering(np.dtype(f"u{itemsize}"))
     if store.attributes.id_kind == "string":
-        load_strings()
+        load_arrow()
     elif tables:
         import pyarrow  # noqa: F401 - loaded for what follows
     limit = effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget)

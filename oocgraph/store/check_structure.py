@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arrow import to_numbers
 from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels import check as kernels
 from oocgraph.store import layout
@@ -233,7 +234,7 @@ def _ascending(ids: Ids) -> Array:
         return ids[1:] > ids[:-1]
     import pyarrow.compute as pc
 
-    above: Array = pc.greater(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False)
+    above: Array = to_numbers(pc.greater(ids[1:], ids[:-1]))
     return above
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from oocgraph.arrow import from_numbers
+from oocgraph.arrow import from_numbers, to_objects
 from oocgraph.errors import CorruptStoreError
 from oocgraph.store.arrays import REMEDY, StoredArray
 from oocgraph.store.graph_arrays import GraphArrays
@@ -176,7 +176,12 @@ def lower_bounds(values: Array, low: Array, high: Array, wanted: Array) -> Array
     return low
 
 
+def taken(ids: Ids, places: Array) -> Ids:
+    """Return the ids at some places; Arrow's own `take` imports pandas for places of NumPy's, where it is installed."""
+    return ids[places] if isinstance(ids, np.ndarray) else ids.take(from_numbers(places))
+
+
 def as_numpy(ids: Ids) -> Array:
     """Return ids as NumPy sees them: int64, or an object array of str (None where null)."""
-    array: Array = ids if isinstance(ids, np.ndarray) else ids.to_numpy(zero_copy_only=False)
+    array: Array = ids if isinstance(ids, np.ndarray) else to_objects(ids)
     return array

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.arrow import from_strings, to_numbers
 from oocgraph.errors import ArgumentError, ArgumentTypeError
 from oocgraph.store.columns import StringColumn
 from oocgraph.store.graph_arrays import GraphArrays
@@ -71,7 +72,7 @@ class Table:
         result = np.empty(self.strings.length, bool)
         for start in range(0, result.size, BLOCK_CATEGORIES):
             stop = min(result.size, start + BLOCK_CATEGORIES)
-            result[start:stop] = self._compare(self.strings.read(start, stop)).to_numpy(zero_copy_only=False)
+            result[start:stop] = to_numbers(self._compare(self.strings.read(start, stop)))
         self.result = result
 
 
@@ -220,10 +221,10 @@ class _Reader:
             kinds = " and ".join(_kind_of(side) for side in sides)
             raise self.fail(right, f"{kinds} cannot be compared")
         if isinstance(other, str):
-            import pyarrow as pa
             import pyarrow.compute as pc  # here, not when it is used: before memory is counted
 
-            return self.by_category(column.name, lambda strings: getattr(pc, name)(strings, pa.scalar(other, strings.type)))
+            (text,) = from_strings([other])
+            return self.by_category(column.name, lambda strings: getattr(pc, name)(strings, text))
         if isinstance(other, _Column):
             return lambda block: function(block[column.name], block[other.name])
         value = self.number(column, other)
@@ -241,10 +242,10 @@ class _Reader:
             if isinstance(value, _Column) or isinstance(value, str) != (column.kind == "string"):
                 raise self.fail(one, f"{_kind_of(column)} cannot be among {_kind_of(value)}")
         if column.kind == "string":
-            import pyarrow as pa
             import pyarrow.compute as pc
 
-            return self.by_category(column.name, lambda strings: pc.is_in(strings, pa.array(values, strings.type)))
+            texts = from_strings(one for one in values if isinstance(one, str))
+            return self.by_category(column.name, lambda strings: pc.is_in(strings, texts))
         numbers = [self.number(column, value) for value in values]
         dtype = np.dtype(column.kind)
         if dtype.kind in "iub":

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arrow import to_numbers
-from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy
+from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy, taken
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID
@@ -80,7 +80,7 @@ def block(store: GraphArrays, start: int, stop: int) -> tuple[Ids, Array]:
     ids, by_id = _sorted_together(column.read(low, high), isolated.read(start - low, stop - high))
     vertices = np.full(stop - start, ISOLATED, np.int64)
     vertices[: high - low] = order.read(low, high)
-    return ids.take(by_id), vertices[by_id]
+    return taken(ids, by_id), vertices[by_id]
 
 
 def _bisect(low: int, high: int, is_far: Callable[[int], Any]) -> int:
@@ -164,7 +164,7 @@ def _merged(run: _Run, order: Any, isolated: _Run, block_size: int) -> Iterator[
         num_run = int(np.count_nonzero(by_id < len(ahead)))
         run.position += num_run
         isolated.position += by_id.size - num_run
-        yield ids.take(by_id), vertices[by_id]
+        yield taken(ids, by_id), vertices[by_id]
 
 
 def _sorted_together(one: Ids, other: Ids) -> tuple[Ids, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oocgraph.arrow import load_strings
+from oocgraph.arrow import load_arrow
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import ORDER, SORTED_ID
 from oocgraph.types import Codec
@@ -23,7 +23,7 @@ def load_libraries(store: CSRStore) -> None:
         The store cannot be read.
     """
     if "string" in (store.attributes.id_kind, *store.attributes.columns.values()):
-        load_strings()
+        load_arrow()
     _expect_search(store)
     if not store.is_plain:
         order = store.array(ORDER)

@@ -16,7 +16,7 @@ from oocgraph.arrow import from_numbers
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget
 from oocgraph.store.answering import budget_of, ids_bytes, ids_of
-from oocgraph.store.columns import Ids, as_numpy, distinct
+from oocgraph.store.columns import Ids, as_numpy, distinct, taken
 from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes
 from oocgraph.store.given import as_collection, is_single
 from oocgraph.store.graph_arrays import GraphArrays
@@ -91,7 +91,7 @@ def neighbors(store: GraphArrays, ids: Any, *, direction: str, columns: Sequence
         near = ids_of(reader, reader.read(f"{group}/indices", rows.begin, rows.end)[order])
         values = [reader.read(f"{group}/{name}", rows.begin, rows.end)[order] for name in names]
     if names:
-        ends = own_ids.take(np.repeat(np.arange(rows.at.size), rows.lengths)), near
+        ends = taken(own_ids, np.repeat(np.arange(rows.at.size), rows.lengths)), near
         return _table(ends if direction == "out" else ends[::-1], EdgeColumns(store, names), values)
     return as_numpy(near) if is_single(ids) else _lists(rows.lengths, near)
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arrow import from_strings
 from oocgraph.errors import VertexNotFoundError
 from oocgraph.store import id_order
-from oocgraph.store.columns import Column, Ids, as_numpy, distinct, read_at
+from oocgraph.store.columns import Column, Ids, as_numpy, distinct, read_at, taken
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.id_order import ISOLATED, IdPages
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, VERTEX_ID
@@ -105,9 +106,7 @@ class VertexIds:
         ids, numbers = self.parse(given), self.vertices_of(given)
         if self.kind == "int64":
             return ids, numbers
-        import pyarrow as pa
-
-        return pa.array(ids, pa.large_string()), numbers
+        return from_strings(ids), numbers
 
     def positions_of(self, ids: Any) -> Array:
         """Return where user ids stand among all ids, ascending: (n,) int64.
@@ -146,7 +145,7 @@ class VertexIds:
             raise VertexNotFoundError(
                 f"{self.store.url}: vertex numbers must be 0 to {self.store.num_rows - 1}, not {unique[0]} to {unique[-1]}"
             )
-        return self._ids_at(unique).take(np.searchsorted(unique, numbers.astype(np.int64, copy=False)))
+        return taken(self._ids_at(unique), np.searchsorted(unique, numbers.astype(np.int64, copy=False)))
 
     def blocks(self, block_size: int = BLOCK_VERTICES) -> Iterator[tuple[Array, Array]]:
         """Iterate over every input id, ascending, isolated ones included.

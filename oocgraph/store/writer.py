@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 import oocgraph
+from oocgraph.arrow import from_strings
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.codecs import encode
@@ -170,7 +171,7 @@ class StringWriter:
 
     def append(self, strings: Any) -> None:
         """Append a pyarrow.LargeStringArray or LargeBinaryArray; null as an empty string."""
-        data, offsets = string_buffers(strings.fill_null("") if strings.null_count else strings)
+        data, offsets = string_buffers(strings.fill_null(from_strings([""])[0]) if strings.null_count else strings)
         self._data.append(data)
         self._offsets.append(offsets[1:] + self._length)
         self._length += data.size

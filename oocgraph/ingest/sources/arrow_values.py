@@ -111,7 +111,7 @@ def whole_strings(values: Any) -> Any:
 
 def _refuse_null(values: Any, place: Place, what: str) -> None:
     if values.null_count:
-        position = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+        position = int(np.argmax(to_numbers(values.is_null())))
         place.refuse(position, what, "fill it in or drop the row")
 
 
