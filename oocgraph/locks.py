@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+
+logger = logging.getLogger(__name__)
 
 MOST_SECONDS = 120.0
 """Time to wait for another process that compiles: it takes 20 s; one that was stopped must not stop others."""
@@ -39,7 +42,10 @@ def _held(name: str, give_up: float, *, after: str = "") -> Iterator[None]:
     try:
         is_ours = os.fstat(lock).st_uid == os.getuid()  # another user could hold the lock of a file of theirs for ever
         with _held(after, give_up) if after else nullcontext():
-            while is_ours and not _is_locked(lock) and time.monotonic() < give_up:
+            while is_ours and not _is_locked(lock):
+                if time.monotonic() > give_up:
+                    logger.warning("another process has had the lock %r for %g s; going on without it", name, MOST_SECONDS)
+                    break
                 time.sleep(RETRY_SECONDS)
         yield
     finally:

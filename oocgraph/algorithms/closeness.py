@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, SourceWords, as_list, words_needs
+from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, Figures, SourceWords, as_list, words_needs
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.sweeps import Sweeps
@@ -108,7 +108,7 @@ def closeness_centrality(
 
     Searches are made 64 at a time, and all vertices without `k` take N / 64 such passes: hours for large graphs.
 
-    Host memory: 32 bytes for each vertex that has edges, and 8 for each that is searched from; with `k`, 36 and 48, and 8 for each id where
+    Host memory: 36 bytes for each vertex that has edges, and 8 for each that is searched from; with `k`, 40 and 48, and 8 for each id where
     k is more than a fiftieth of them. Beside these, pieces of 2 MiB of edges (or as long as the longest list), and what the budget has left
     for edges that stay.
 
@@ -230,6 +230,10 @@ class _Sums(NamedTuple):
     estimate: Callable[[Array, Array, int], None]
     is_inverse: bool
 
+    def of(self, figures: Figures) -> Array:
+        """Return it by what searches from the vertices have found."""
+        return self.exact(figures.num, figures.inverse if self.is_inverse else figures.total.astype(np.float64))
+
 
 def _values(call: Call, vertices: Any, k: int | None, seed: int, sums: _Sums) -> tuple[Array, dict[str, Any]]:
     """Return values of all vertices with edges, and fields of the result."""
@@ -254,10 +258,13 @@ def _values(call: Call, vertices: Any, k: int | None, seed: int, sums: _Sums) ->
         return _estimated(SourceWords(sweeps), np.sort(sources[sources < n]), k, sums)
 
     empty, words = np.empty(0), np.empty(0, np.uint64)
-    num = np.empty(0, np.int32)
+    num, numbers = np.empty(0, np.int32), np.empty(0, np.int64)
     needs = words_needs(
         call.store, {"sums": 8 * n, **_sample_bytes(k, n, num_ids, 0 if chosen is None else chosen.size)}, 8 * n,
-        [(kernels.add_up, words, 0, num, empty, False, 0, 0), (kernels.closeness, num, empty, 0)] if k else [],
+        [
+            (kernels.add_up, words, 0, num, empty, False, 0, 0), (kernels.closeness, num, empty, 0),
+            (kernels.add_listed, numbers, words, numbers, 0, num, empty, False),
+        ] if k else [],
     )  # fmt: skip
     values, fields = call.run(needs, compute)
     num_sources = k or (num_ids if chosen is None else chosen.size)
@@ -274,11 +281,10 @@ def _exact(words: SourceWords, sources: Array, sums: _Sums, values: Array) -> No
     """Set the values of some vertices, by searches against the edges."""
     for start in range(0, sources.size, NUM_SOURCES):
         batch = sources[start : start + NUM_SOURCES]
-        num, total = np.zeros(batch.size, np.int64), np.zeros(batch.size)
-        for level, counts, _ in words.search(batch, reverse=True):
-            num += counts
-            total += counts / level if sums.is_inverse else counts * level
-        values[batch] = sums.exact(num, total)
+        figures = Figures(batch.size)
+        for found in words.search(batch, reverse=True):
+            figures.add(found)
+        values[batch] = sums.of(figures)
         words.sweeps.progress(SEARCHES, start + batch.size, sources.size)
 
 
@@ -289,12 +295,11 @@ def _estimated(words: SourceWords, sources: Array, k: int, sums: _Sums) -> Array
     exact = np.zeros(sources.size)
     for start in range(0, sources.size, NUM_SOURCES):
         batch = sources[start : start + NUM_SOURCES]
-        reached, distance = np.zeros(batch.size, np.int64), np.zeros(batch.size)
-        for level, counts, found in words.search(batch):
-            words.over_vertices(kernels.add_up, found, level, num, total, sums.is_inverse)
-            reached += counts
-            distance += counts / level if sums.is_inverse else counts * level
-        exact[start : start + batch.size] = sums.exact(reached, distance)
+        figures = Figures(batch.size)
+        for found in words.search(batch):
+            words.over_found(found, kernels.add_up, kernels.add_listed, num, total, sums.is_inverse)
+            figures.add(found)
+        exact[start : start + batch.size] = sums.of(figures)
         words.sweeps.progress(SEARCHES, start + batch.size, sources.size)
     of_sources = num[sources], total[sources]
     sums.estimate(num, total, k)

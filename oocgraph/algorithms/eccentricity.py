@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, SourceWords, as_list, words_needs
+from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, Figures, SourceWords, as_list, words_needs
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.sweeps import Sweeps
@@ -91,7 +91,7 @@ def eccentricity(
 
     Notes
     -----
-    Every vertex takes a search, and 64 are made at a time. Host memory: 28 bytes for each vertex that has edges, and 8 for each that is
+    Every vertex takes a search, and 64 are made at a time. Host memory: 32 bytes for each vertex that has edges, and 8 for each that is
     asked for, pieces of 2 MiB of edges (or as long as the longest list), and what the budget has left for edges that stay.
 
     Examples
@@ -176,7 +176,7 @@ def diameter(
 
     Notes
     -----
-    Host memory: 32 bytes for each vertex, pieces of 2 MiB of edges (or as long as the longest list), and what the budget has left for edges
+    Host memory: 36 bytes for each vertex, pieces of 2 MiB of edges (or as long as the longest list), and what the budget has left for edges
     that stay.
 
     Examples
@@ -199,12 +199,12 @@ def diameter(
     if not call.store.attributes.num_input_vertices:
         raise ArgumentError(f"{call.store.url} has no vertices, so it has no diameter")
     _check_isolated(call.store)
-    levels, words = np.empty((0, 0), np.int32), np.empty(0, np.uint64)
+    levels, words, numbers = np.empty((0, 0), np.int32), np.empty(0, np.uint64), np.empty(0, np.int64)
     needs = words_needs(
         call.store, {"levels": 2 * LEVEL_BYTES * n}, 0,
         [
-            (kernels.write_levels, words, 0, levels, 0, 0), (kernels.vertices_at, np.empty(0, np.int32), 0, 0, np.empty(0, np.int64)),
-            (kernels.halfway, levels, 0, 0, np.empty(0, np.int64)),
+            (kernels.write_levels, words, 0, levels, 0, 0), (kernels.write_listed, numbers, words, numbers, 0, levels),
+            (kernels.vertices_at, np.empty(0, np.int32), 0, 0, numbers), (kernels.halfway, levels, 0, 0, numbers),
         ],
     )  # fmt: skip
     found, fields = call.run(needs, lambda sweeps: _Fringes(sweeps).bounds(max_searches) if n else (0, 0, [], 0))
@@ -285,18 +285,18 @@ def _depths(words: SourceWords, sources: Array, levels: Array | None = None) -> 
     ArgumentError
         One does not reach all others.
     """
-    depths, num_reached = np.zeros(sources.size, np.int32), np.ones(sources.size, np.int64)
-    for level, counts, found in words.search(sources):
-        depths[counts > 0] = level
-        num_reached += counts
+    figures = Figures(sources.size)
+    for found in words.search(sources):
+        figures.add(found)
         if levels is not None:
-            words.over_vertices(kernels.write_levels, found, level, levels)
+            words.over_found(found, kernels.write_levels, kernels.write_listed, levels)
+    num_reached = figures.num + 1
     store = words.sweeps.store
     num_ids = store.attributes.num_input_vertices
     if (lost := np.flatnonzero(num_reached < num_ids)).size:
         vertex, reached = store.ids_of(sources[lost[:1]]).tolist()[0], num_reached[lost[0]]
         _refuse(store, f"vertex {vertex!r} reaches {reached:,} of {num_ids:,} vertices")
-    return depths
+    return figures.depth
 
 
 def _check_isolated(store: CSRStore) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, SourceWords, as_list, words_needs
+from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, Figures, SourceWords, as_list, words_needs
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.sweeps import Sweeps
@@ -85,7 +85,7 @@ def multi_source_bfs(
 
     Notes
     -----
-    Host memory: 24 bytes for each vertex that has edges, pieces of 2 MiB of edges (or as long as the longest list), and what the budget
+    Host memory: 28 bytes for each vertex that has edges, pieces of 2 MiB of edges (or as long as the longest list), and what the budget
     has left for edges that stay. With `distances` also a level for each of these vertices and each source: of 1 byte if `depth_limit` is
     at most 127, or the graph has at most 128 vertices, of 2 bytes up to 32,767, otherwise of 4. `levels` makes another such array, of all
     ids; `write` does not. 64 sources at a time read an edge that is not in memory at most once a level.
@@ -125,19 +125,22 @@ def multi_source_bfs(
             of_batch = levels[start : start + places.size]
             if distances:
                 of_batch[np.arange(places.size), numbers[places]] = 0
-            for level, counts, found in words.search(numbers[places], reverse=reverse, depth_limit=depth_limit):
+            those = Figures(places.size)
+            for found in words.search(numbers[places], reverse=reverse, depth_limit=depth_limit):
+                those.add(found)
                 if distances:
-                    words.over_vertices(kernels.write_levels, found, level, of_batch)
-                figures["num_reached"][places] += counts
-                figures["depth"][places[counts > 0]] = level
-                figures["sum_distances"][places] += counts * level
-                figures["sum_inverse_distances"][places] += counts / level
+                    words.over_found(found, kernels.write_levels, kernels.write_listed, of_batch)
+            for name, more in zip(figures, (those.num, those.depth, those.total, those.inverse), strict=True):
+                figures[name][places] += more
             sweeps.progress(SEARCHES, start + places.size, linked.size)
         return levels
 
+    words, places, levels = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty((0, 0), dtype)
     needs = words_needs(
         call.store, {"levels": level_bytes}, level_bytes,
-        [(kernels.write_levels, np.empty(0, np.uint64), 0, np.empty((0, 0), dtype), 0, 0)] if distances else [],
+        [
+            (kernels.write_levels, words, 0, levels, 0, 0), (kernels.write_listed, places, words, places, 0, levels),
+        ] if distances else [],
     )  # fmt: skip
     levels, fields = call.run(needs, compute)
     unreached = np.broadcast_to(dtype.type(-1), n)

@@ -1,17 +1,21 @@
 """Breadth-first search from up to 64 sources at once, out of core: what multi-source searches and all on distances share.
 
-In: sweeps over a graph, sources as store numbers. Out: `SourceWords.search`, which yields the vertices that each source finds, level by
-level. A vertex has a word of 64 bits for the sources that have seen it, one for those that found it at the last level, and one for those
-that find it now. The edges are read once a level for all sources: by a pull, in which a vertex takes all bits that its neighbours have and
-it lacks, or a push, in which the vertices of the last level give their bits to their neighbours. Rows that have nothing to take or to give
-are not read, whole pieces or ranges in a piece; of the two directions that one is chosen which costs less.
+In: sweeps over a graph, sources as store numbers. Out: `SourceWords.search`, which yields the vertices that each source finds, one level
+after the other. A vertex has a word of 64 bits for the sources that have seen it, one for those that found it at the last level, and one
+for those that find it now. The edges are read once a level for all sources: by a pull, in which a vertex takes all bits that its neighbours
+have and it lacks, or a push, in which the vertices of the last level give their bits to their neighbours. Rows that have nothing to take or
+to give are not read, whole pieces or ranges in a piece; of the two directions that one is chosen which costs less.
+
+A level of few vertices and edges is pushed from a list of its vertices, where the rows stay in memory, many such levels in one call: on a
+path, a road or a grid, where a level is little, to look through the words of all vertices would take longer than all else.
 
 Then et al., "The More the Merrier: Efficient Multi-Source Graph Traversal", VLDB 2014, sections 3 and 4. Differs in: a batch is one word;
-the direction is chosen by edges and by bytes to be read, not by vertices; what is not needed stays on disk.
+the direction is chosen by edges and by bytes to be read, not by vertices; what is not needed stays on disk; small frontiers are listed.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -20,6 +24,7 @@ import numpy as np
 from oocgraph.engine.sweeps import Lists, Needs, Rows, Selection, Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import words as kernels
+from oocgraph.sparse.edge_stream import PieceTable
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
@@ -28,6 +33,13 @@ NUM_SOURCES = 64
 
 WORD_BYTES = 24
 """Of each vertex: seen, frontier, found."""
+
+LISTED_SHARE, LEAST_LISTED, ENTRY_BYTES = 8, 1 << 12, 16
+"""Of the vertices one in so many, or so many, are the vertices and edges of a level that is listed at the most, which one thread finds as
+fast as two look through all words; bytes of a vertex and its word."""
+
+LISTED_LEVELS = 1 << 10
+"""Levels that are found in one call, at the most: a vector of 64 counts each."""
 
 SEARCHES = "searches"
 """Phase of progress: sources done, of how many."""
@@ -41,35 +53,70 @@ VERTEX_SECONDS = 1e-9
 ALL = np.uint64(2**64 - 1)
 """Bits that are inverted where rows are wanted that lack one."""
 
+_ALONG: tuple[Lists, Lists] = ("out", "in")
+_AGAINST: tuple[Lists, Lists] = ("in", "out")
+"""Lists of a search along the edges, or against them: those that push, and those that pull."""
+
 _BITS = np.uint64(1) << np.arange(NUM_SOURCES, dtype=np.uint64)
 
 
-class Level(NamedTuple):
-    """What a search finds at one level.
+class Levels(NamedTuple):
+    """What a search finds at some levels, one after the other.
 
     Attributes
     ----------
-    level : int
-        From 1 on.
-    counts : (num_sources,) int64
-        How many vertices each source has found.
+    first : int
+        The first of them, from 1 on.
+    counts : (num_levels, num_sources) int64
+        How many vertices each source has found at each level.
     found : (num_vertices,) uint64
-        By which sources each vertex is found at this level; until the next one.
+        Of one level that is not listed: by which sources each vertex is found; until the next one.
+    listed : (vertices, words, ends), optional
+        Which vertices are found by which sources, as `oocgraph.kernels.words.push_listed` has it.
     """
 
-    level: int
+    first: int
     counts: Array
     found: Array
+    listed: tuple[Array, Array, Array] | None = None
+
+
+class Figures:
+    """What a search has found, by source: (num_sources,) `depth`, `num` (the sources themselves apart) and `total`, int64; `inverse`.
+
+    `total` is the sum of the distances, `inverse` that of 1 / these.
+    """
+
+    def __init__(self, num_sources: int) -> None:
+        self.depth, self.num, self.total = (np.zeros(num_sources, np.int64) for _ in range(3))
+        self.inverse = np.zeros(num_sources)
+
+    def add(self, levels: Levels) -> None:
+        """Add some levels."""
+        kernels.add_figures(levels.counts, levels.first, self.depth, self.num, self.total, self.inverse)
+
+
+def most_listed(num_vertices: int) -> int:
+    """Return how many vertices and edges a level that is listed has at the most."""
+    return max(LEAST_LISTED, num_vertices // LISTED_SHARE)
 
 
 def words_needs(store: CSRStore, vectors: dict[str, int], result_bytes: int, vertex_kernels: list[tuple[Any, ...]]) -> Needs:
     """Return what an algorithm needs that searches by words, and holds `vectors` beside."""
-    word, words = np.uint64(0), np.empty(0, np.uint64)
+    word, words, numbers, table = np.uint64(0), np.empty(0, np.uint64), np.empty(0, np.int64), np.empty((0, 0), np.int64)
     return Needs(
-        vectors={"words of sources": WORD_BYTES * store.num_rows, **vectors}, result_bytes=result_bytes, lists=("in", "out"),
+        vectors={
+            "words of sources": WORD_BYTES * store.num_rows, "listed vertices": 2 * ENTRY_BYTES * most_listed(store.num_rows),
+            "counts of levels": 8 * (NUM_SOURCES + 1) * LISTED_LEVELS, **vectors,
+        },
+        result_bytes=result_bytes, lists=("in", "out"),
         kernels=[(kernels.pull, words, words, words, word), (kernels.push, words, words, words)],
-        vertex_kernels=[(kernels.settle, words, words, 0, 0), (kernels.clear, words, 0, 0), *vertex_kernels], selects=True,
-        sent_bytes=WORD_BYTES * store.num_rows,
+        vertex_kernels=[
+            (kernels.settle, words, words, 0, 0), (kernels.clear, words, 0, 0), (kernels.list_words, words, numbers, words),
+            (kernels.push_listed, numbers, table, np.empty(0, store.index_dtype), words, words, numbers, words, numbers, table, 0, 0),
+            (kernels.add_figures, table, 0, numbers, numbers, numbers, np.empty(0)), *vertex_kernels,
+        ],
+        selects=True, sent_bytes=WORD_BYTES * store.num_rows,
     )  # fmt: skip
 
 
@@ -85,26 +132,45 @@ class SourceWords:
     def __init__(self, sweeps: Sweeps) -> None:
         self.sweeps, n = sweeps, sweeps.store.num_rows
         self._seen, self._frontier, self._found = (np.zeros(n, np.uint64) for _ in range(3))
+        self._most = most_listed(n)
+        self._vertices, self._words = np.empty(2 * self._most, np.int64), np.empty(2 * self._most, np.uint64)
+        self._ends, self._counts = np.zeros(LISTED_LEVELS + 2, np.int64), np.zeros((LISTED_LEVELS, NUM_SOURCES), np.int64)
+        self._listed = slice(0)  # where the frontier is listed
+        self._tables = dict[Lists, PieceTable]()
 
-    def search(self, sources: Array, *, reverse: bool = False, depth_limit: int | None = None) -> Iterator[Level]:
-        """Search from up to 64 store numbers; yield what is found, level by level, the sources themselves apart.
+    def search(self, sources: Array, *, reverse: bool = False, depth_limit: int | None = None) -> Iterator[Levels]:
+        """Search from up to 64 store numbers; yield what is found, levels in their order, the sources themselves apart.
 
         `reverse`: against the direction of the edges.
         """
+        forward, backward = _AGAINST if reverse else _ALONG
         self._begin(sources)
-        union, level = self._bits_of(np.ones(sources.size)), 0
-        while union and level != depth_limit:
-            level += 1
-            counts = self._step(union, *(("in", "out") if reverse else ("out", "in")))[: sources.size]
-            union = self._bits_of(counts)
-            self._frontier, self._found = self._found, self._frontier
-            self.over_vertices(kernels.clear, self._found)
-            if union:
-                yield Level(level, counts, self._frontier)
+        union, level, last = self._bits_of(np.ones(sources.size)), 0, sys.maxsize if depth_limit is None else depth_limit
+        is_listed = self._list(sources.size)
+        while union and level < last:
+            was_listed = is_listed
+            if was_listed:
+                levels, is_listed = self._push_listed(level, last, forward)
+            else:
+                levels = self._find_level(level, union, forward, backward)
+            counts = levels.counts[:, : sources.size]
+            level += counts.shape[0]
+            if counts.size:
+                union = self._bits_of(counts[-1])
+                yield levels._replace(counts=counts if union else counts[:-1])
+            if not was_listed:
+                is_listed = self._list(int(counts.sum()))
 
     def over_vertices(self, kernel: Any, *arguments: Any) -> list[Any]:
         """Return what a kernel makes of ranges of all vertices."""
         return self.sweeps.vertices(lambda start, stop: kernel(*arguments, start, stop), VERTEX_SECONDS * self._seen.size)
+
+    def over_found(self, levels: Levels, kernel: Any, of_listed: Any, *arguments: Any) -> None:
+        """Have a kernel go through all vertices for those that were found, or another one through a list of these."""
+        if levels.listed is None:
+            self.over_vertices(kernel, levels.found, levels.first, *arguments)
+        else:
+            of_listed(*levels.listed, levels.first, *arguments)
 
     def _begin(self, sources: Array) -> None:
         for words in (self._seen, self._frontier, self._found):
@@ -112,8 +178,43 @@ class SourceWords:
         for words in (self._seen, self._frontier):
             np.bitwise_or.at(words, sources, _BITS[: sources.size])
 
+    def _list(self, num: int) -> bool:
+        """List the frontier, of no more than `num` vertices, and clear its words, if it may be listed."""
+        if num > self._most or not self.sweeps.can_select:
+            return False
+        self._listed = slice(kernels.list_words(self._frontier, self._vertices, self._words))
+        return True
+
+    def _push_listed(self, level: int, last: int, forward: Lists) -> tuple[Levels, bool]:
+        """Find levels after `level` from the frontier that is listed; returns them, and whether the last one stays listed."""
+        if forward not in self._tables:
+            self._tables[forward] = self.sweeps.table(forward)
+        table, vertices, words, ends = self._tables[forward], self._vertices, self._words, self._ends
+        ends[1] = size = self._listed.stop - (self._listed.start or 0)
+        vertices[:size], words[:size] = vertices[self._listed], words[self._listed]
+        self._counts[:] = 0
+        num, why, is_here = 0, kernels.MISSING, True
+        while not num and why == kernels.MISSING and is_here:
+            num, why, piece = kernels.push_listed(
+                table.firsts, table.places, table.kind, self._seen, self._found, vertices, words, ends, self._counts, self._most,
+                min(LISTED_LEVELS, last - level),
+            )  # fmt: skip
+            is_here = why != kernels.MISSING or num > 0 or table.bring(piece)
+        self._listed = slice(*ends[num : num + 2].tolist())
+        stays = is_here and why != kernels.GROWN
+        if not stays:
+            self._frontier[vertices[self._listed]] = words[self._listed]
+        return Levels(level + 1, self._counts[:num], self._frontier, (vertices, words, ends[: num + 2])), stays
+
+    def _find_level(self, level: int, union: Any, forward: Lists, backward: Lists) -> Levels:
+        """Find the level after `level` from the words of the frontier; `union` has the sources that found anything at that."""
+        counts = self._step(union, forward, backward)
+        self._frontier, self._found = self._found, self._frontier
+        self.over_vertices(kernels.clear, self._found)
+        return Levels(level + 1, counts[None], self._frontier)
+
     def _step(self, union: Any, forward: Lists, backward: Lists) -> Array:
-        """Find the next level; `union` has the sources that found anything at the last. Returns how many vertices each finds."""
+        """Find the next level, in words; `union` has the sources that found anything at the last. Returns how many vertices each finds."""
         seen, frontier, found = self._seen, self._frontier, self._found
         if not self.sweeps.can_select:
             return _added(self.sweeps.pull(kernels.pull, [frontier], [seen, found], [union], lists=backward))

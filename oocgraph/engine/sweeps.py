@@ -32,7 +32,7 @@ from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget, device_bytes_read, page_cache_bytes
 from oocgraph.results.writer import writing_bytes
 from oocgraph.sparse import edge_stream
-from oocgraph.sparse.edge_stream import READ_AHEAD, EdgeStream, Ranges, pieces_bytes
+from oocgraph.sparse.edge_stream import READ_AHEAD, EdgeStream, PieceTable, Ranges, pieces_bytes
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.rows import degree_blocks, longest_row
@@ -326,6 +326,10 @@ class Sweeps:
         """
         stream = self._streamed.stream(self._those(lists))
         return [stream.piece(i) for i in range(len(stream.parts))]
+
+    def table(self, lists: Lists = "in") -> PieceTable:
+        """Return where rows are that stay in memory, for kernels that go from row to row (in this process only)."""
+        return PieceTable(self._streamed.stream(self._those(lists)))
 
     def batches(self, lists: Lists = "in") -> list[tuple[range, slice]]:
         """Cut the rows into batches, always the same, that are large enough for several threads: pieces and rows of each.

@@ -2,6 +2,10 @@
 
 In: whole rows (`oocgraph.engine.sweeps`), or a range of vertices, and the words of all vertices: `seen` by which sources, `frontier` (found
 at the last level), `found` (at this one). Out: words, and how many vertices each source has found.
+
+A frontier of few vertices is listed (`push_listed`): as many levels as are small are found in one call, by one thread, and what a level
+takes does not depend on the number of vertices. It goes from row to row through a table of the pieces of rows that are in memory
+(`oocgraph.sparse.edge_stream.PieceTable`).
 """
 
 from __future__ import annotations
@@ -11,10 +15,14 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import AHEAD, atomic_or, count_ones, prefetch, trailing_zeros
+from oocgraph.kernels.intrinsics import AHEAD, atomic_or, count_ones, pointer_to, prefetch, trailing_zeros
 
 _NUM_PLANES = 40
 """Bits of the counts of one call, which are kept a bit plane each: rows of a call are fewer than 2^40."""
+
+DONE, GROWN, FULL, MISSING = range(4)
+"""Why a call has ended: nothing was found; a level is so much work that threads had better share it; no room, for vertices or for levels;
+a piece that is not in memory."""
 
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
@@ -103,6 +111,126 @@ def push(first: Any, pointers: Any, start: Any, indices: Any, values: Any, seen:
 
 
 @nb.njit(nogil=True, cache=True)
+def push_listed(
+    firsts: Any, places: Any, kind: Any, seen: Any, found: Any, vertices: Any, words: Any, ends: Any, counts: Any, most: Any,
+    num_levels: Any,
+) -> Any:  # fmt: skip
+    """Find levels of few vertices from a frontier that is listed, one after the other.
+
+    Parameters
+    ----------
+    firsts : (num_pieces + 1,) int64
+        First row of each piece; behind the last one all rows.
+    places : (num_pieces, 3) int64
+        Addresses of a piece's pointers (int64) and neighbours, and its first edge; addresses are 0 where it is not in memory.
+    kind : (0,) of the dtype of neighbours
+    seen, found : (num_vertices,) uint64
+        `seen` is updated; `found` is 0 before and afterwards.
+    vertices, words : (room,)
+        Vertices, and the sources that found them: the frontier first, then what is found.
+    ends : (num + 2,) int64
+        The frontier is the first ``ends[1]`` of them; level i of those that are found, from 0 on, is ``ends[i + 1] .. ends[i + 2] - 1``.
+    counts : (num, 64) int64
+        Out: how many vertices each source has found at each level; 0 before.
+    most : int
+        Vertices and edges of a level that is left to others.
+    num_levels : int
+        Levels to find, at most `num`.
+
+    Returns
+    -------
+    (num_found, why, piece): levels that are complete, why there are no more, and which piece is missing.
+    """
+    level, piece = 0, 0
+    while level < num_levels:
+        begin, stop = ends[level], ends[level + 1]
+        work = 0
+        for i in range(begin, stop):
+            v = np.int64(vertices[i])
+            piece = _piece_of(firsts, v, piece)
+            if places[piece, 0] == 0:
+                return level, MISSING, piece
+            pointers = nb.carray(pointer_to(places[piece, 0]), (firsts[piece + 1] - firsts[piece] + 1,), np.int64)
+            work += 1 + pointers[v - firsts[piece] + 1] - pointers[v - firsts[piece]]
+        if work > most:
+            return level, GROWN, 0
+        if work > vertices.size - stop:
+            return level, FULL, 0
+        top = stop
+        for i in range(begin, stop):
+            v, word = np.int64(vertices[i]), words[i]
+            piece = _piece_of(firsts, v, piece)
+            size = firsts[piece + 1] - firsts[piece] + 1
+            pointers = nb.carray(pointer_to(places[piece, 0]), (size,), np.int64)
+            edge, end = pointers[v - firsts[piece]] - places[piece, 2], pointers[v - firsts[piece] + 1] - places[piece, 2]
+            indices = nb.carray(pointer_to(places[piece, 1]), (end,), kind.dtype)
+            for e in range(edge, end):
+                u = np.int64(indices[e])
+                new = word & ~seen[u] & ~found[u]
+                if new != _NONE:
+                    if found[u] == _NONE:
+                        vertices[top] = u
+                        top += 1
+                    found[u] |= new
+        for i in range(stop, top):
+            u = np.int64(vertices[i])
+            word = found[u]
+            found[u] = _NONE
+            words[i] = word
+            seen[u] |= word
+            while word != _NONE:
+                counts[level, np.int64(trailing_zeros(word))] += 1
+                word &= word - _ONE
+        level += 1
+        ends[level + 1] = top
+        if top == stop:
+            return level, DONE, 0
+    return level, FULL, 0
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _piece_of(firsts: Any, v: Any, piece: Any) -> Any:
+    """Return the piece that has row v, perhaps the one before."""
+    if firsts[piece] <= v < firsts[piece + 1]:
+        return piece
+    return np.searchsorted(firsts, v, side="right") - 1
+
+
+@nb.njit(nogil=True, cache=True)
+def list_words(found: Any, vertices: Any, words: Any) -> Any:
+    """List the vertices that have a word, in order, and set it to 0; returns how many they are, at most as many as there is room for."""
+    count = 0
+    for v in range(found.size):
+        if found[v] != _NONE:
+            vertices[count], words[count] = v, found[v]
+            found[v] = _NONE
+            count += 1
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def add_figures(counts: Any, level: Any, depth: Any, num: Any, total: Any, inverse: Any) -> None:
+    """Add what sources have found at levels from `level` on to their figures, one level after the other.
+
+    Parameters
+    ----------
+    counts : (num_levels, num_sources) int64
+    level : int
+    depth, num, total : (num_sources,) int64
+        The last level at which a source found anything; how many vertices it has found, and the sum of their distances.
+    inverse : (num_sources,) float64
+        Sum of 1 / these.
+    """
+    for i in range(counts.shape[0]):
+        for b in range(counts.shape[1]):
+            if counts[i, b]:
+                depth[b] = level + i
+                num[b] += counts[i, b]
+                total[b] += counts[i, b] * (level + i)
+                inverse[b] += counts[i, b] / (level + i)
+
+
+@nb.njit(nogil=True, cache=True)
 def settle(seen: Any, found: Any, start: Any, stop: Any) -> Any:
     """Have the vertices of a range seen by the sources that found them; returns how many each has found, (64,) int64."""
     planes = np.zeros(_NUM_PLANES, np.uint64)
@@ -127,6 +255,28 @@ def write_levels(found: Any, level: Any, levels: Any, start: Any, stop: Any) -> 
         while word != _NONE:
             levels[np.int64(trailing_zeros(word)), v] = level
             word &= word - _ONE
+
+
+@nb.njit(nogil=True, cache=True)
+def write_listed(vertices: Any, words: Any, ends: Any, level: Any, levels: Any) -> None:
+    """Set the levels of vertices that `push_listed` has found, from `level` on; `levels` as of `write_levels`."""
+    for i in range(ends.size - 2):
+        for j in range(ends[i + 1], ends[i + 2]):
+            word = words[j]
+            while word != _NONE:
+                levels[np.int64(trailing_zeros(word)), np.int64(vertices[j])] = level + i
+                word &= word - _ONE
+
+
+@nb.njit(nogil=True, cache=True)
+def add_listed(vertices: Any, words: Any, ends: Any, level: Any, num: Any, total: Any, is_inverse: Any) -> None:
+    """Add as `add_up` does, of vertices that `push_listed` has found, from `level` on."""
+    for i in range(ends.size - 2):
+        distance = 1.0 / (level + i) if is_inverse else np.float64(level + i)
+        for j in range(ends[i + 1], ends[i + 2]):
+            more = np.int64(count_ones(words[j]))
+            num[vertices[j]] += more
+            total[vertices[j]] += more * distance
 
 
 @nb.njit(nogil=True, cache=True)

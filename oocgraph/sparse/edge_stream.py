@@ -277,6 +277,38 @@ class EdgeStream:
         return num_kept
 
 
+class PieceTable:
+    """Where pieces that are kept are in memory, for compiled code that goes from row to row (`whole_rows`).
+
+    Attributes
+    ----------
+    firsts : (num_pieces + 1,) int64
+        First row of each piece; behind the last one all rows.
+    places : (num_pieces, 3) int64
+        Addresses of its pointers (int64) and neighbours, and its first edge; addresses are 0 of a piece that was not brought.
+    kind : (0,) of the dtype of neighbours
+    """
+
+    def __init__(self, stream: EdgeStream) -> None:
+        self._stream, parts = stream, stream.parts
+        self.firsts = np.array([*(part.first_line for part in parts), stream.part.stop_line], np.int64)
+        self.places, self.kind = np.zeros((len(parts), 3), np.int64), np.empty(0, parts[0].indices.dtype)
+
+    def bring(self, i: int) -> bool:
+        """Enter a piece, and read it first if it was not read; returns whether it stays in memory.
+
+        Raises
+        ------
+        CorruptStoreError
+            As of `EdgeStream.piece`.
+        """
+        if i >= self._stream.num_kept:
+            return False
+        with self._stream.piece(i) as part:
+            self.places[i] = part.pointers.ctypes.data, part.indices.ctypes.data, part.start
+        return True
+
+
 def _fields(part: PartialCSR) -> list[tuple[str, Any]]:
     """Return what a piece has: names and slices."""
     named = {"pointers": part.pointers, "indices": part.indices, "values": part.values}

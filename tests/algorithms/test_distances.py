@@ -22,6 +22,18 @@ from tests.stores import rewrite, string_store
 NUM_IDS = 130
 
 
+LISTED = {"words alone": (0, 1), "some are listed": (9, 2), "all are listed": (1 << 12, 1 << 10)}
+"""Vertices and edges of a level that is listed, and levels in a call; graphs here are small."""
+
+
+@pytest.fixture(params=LISTED, autouse=True)
+def listing(request, monkeypatch):
+    """Find levels by looking through the words of all vertices, from lists, or now in this and now in that way."""
+    most, levels = LISTED[request.param]
+    monkeypatch.setattr(source_words, "most_listed", lambda _: most)
+    monkeypatch.setattr(source_words, "LISTED_LEVELS", levels)
+
+
 def built(path, seed, *, directed, num_edges=240, **options):
     """Return a store with isolated vertices and several components, and the same graph of NetworkX."""
     source, target = hubs(seed, NUM_IDS - 20, num_edges)

@@ -71,7 +71,7 @@ def test_a_lock_ends_with_its_context_in_forked_processes_too(tmp_path, monkeypa
             os.kill(child, signal.SIGKILL)
 
 
-def test_one_process_has_a_lock_at_a_time_and_one_that_hangs_is_not_waited_for(tmp_path, monkeypatch):
+def test_one_process_has_a_lock_at_a_time_and_one_that_hangs_is_not_waited_for(tmp_path, monkeypatch, caplog):
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     command = [sys.executable, "-c", LOCK_SCRIPT]
@@ -85,6 +85,7 @@ def test_one_process_has_a_lock_at_a_time_and_one_that_hangs_is_not_waited_for(t
             monkeypatch.setattr(locks, "MOST_SECONDS", 0.1)
             with locks.locked("compiling"):
                 assert hanging.poll() is None
+            assert "another process has had the lock 'compiling' for 0.1 s" in caplog.text
         finally:
             hanging.kill()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
