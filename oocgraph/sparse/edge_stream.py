@@ -305,6 +305,7 @@ class PieceTable:
         if i >= self._stream.num_kept:
             return False
         with self._stream.piece(i) as part:
+            assert (part.pointers.dtype, part.indices.dtype) == (np.int64, self.kind.dtype)
             self.places[i] = part.pointers.ctypes.data, part.indices.ctypes.data, part.start
         return True
 

@@ -270,6 +270,10 @@ class _Reader:
             if not isinstance(node, ast.UnaryOp) and not (isinstance(node, ast.Constant) and type(node.value) in (int, float)):
                 raise self.fail(node, f"{_what(node)} has no sign; give a number")
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                node.value.encode()
+            except UnicodeEncodeError as error:
+                raise self.fail(node, f"{node.value!r} is not Unicode text: UTF-8 cannot write it") from error
             return node.value
         if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
             return sign * node.value

@@ -134,6 +134,7 @@ def test_numbers_are_rounded_to_the_dtype_of_the_column(tmp_path):
         ("year < 1j", ["a value is neither"]),
         ("kind == b'a'", ["a value is neither"]),
         ("True", ["a value is no condition"]),
+        ("kind == '\\udcff'", ["is not Unicode text: UTF-8 cannot write it"]),
         ("len(kind) < 3", ["a call is neither"]),
         ("__import__('os').system('true')", ["a call is no condition"]),
         ("year.__class__ == 3", ["an attribute is neither"]),
@@ -151,7 +152,7 @@ def test_numbers_are_rounded_to_the_dtype_of_the_column(tmp_path):
         ("open or " * 2000 + "open", ["characters"]),
         ("year < 1" + "0" * 6000, ["no condition"]),
     ],
-    ids=range(42),
+    ids=range(43),
 )
 def test_what_is_no_condition_is_refused_with_its_place(store, text, words):
     with pytest.raises(ArgumentError) as caught:
