@@ -12,7 +12,7 @@ SHORTEST = (
     "Paths by priority, block by block: about 10 to 14 bytes a vertex, and blocks of edges as the budget has room. Weights are 0 or more."
 )
 
-ALL = "A search from every vertex, 64 at a time: hours for large graphs. 28 to 32 bytes a vertex."
+ALL = "A search from every vertex, 64 at a time: hours for large graphs. 32 to 36 bytes a vertex."
 
 COMPONENTS = "One to three passes over the edges: 9 or 17 bytes a vertex."
 
