@@ -25,7 +25,7 @@ from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, Figures, Sou
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.sweeps import Sweeps
-from oocgraph.errors import ArgumentError
+from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.kernels import words as kernels
 from oocgraph.resources import Resources, is_count
 from oocgraph.results.distances import DiameterResult, EccentricityResult
@@ -250,6 +250,11 @@ class _Fringes:
         self._search([one, other])
         sources = np.empty(NUM_SOURCES, np.int64)
         sources = sources[: kernels.halfway(self.levels, distance // 2, distance, sources)]
+        if not sources.size:
+            raise CorruptStoreError(
+                f"{self.words.sweeps.store.url} is damaged: the distance between two vertices is not the same in both directions; run "
+                "`oocgraph check`"
+            )
         self._note(sources, _depths(self.words, sources))
 
     def _search(self, sources: list[int]) -> None:

@@ -13,7 +13,7 @@ from oocgraph import Resources
 from oocgraph.algorithms import source_words
 from oocgraph.engine import sweeps
 from oocgraph.engine.opened import Unopened
-from oocgraph.errors import ArgumentError, BudgetError, VertexNotFoundError
+from oocgraph.errors import ArgumentError, BudgetError, CorruptStoreError, VertexNotFoundError
 from oocgraph.memory import Budget
 from oocgraph.sparse import edge_stream
 from tests.graphs import hubs
@@ -252,6 +252,18 @@ def test_the_diameter_of_a_grid_takes_few_searches(tmp_path):
     found = oocgraph.diameter(graph)
     assert found.diameter == 88
     assert found.num_searches < 300
+
+
+def test_lists_that_are_not_symmetric_are_refused(tmp_path):
+    """Neighbours have changed places in the file: each is a vertex, but edges lead in one direction only."""
+    graph = oocgraph.build_csr((np.arange(5000), np.arange(1, 5001)), tmp_path / "g.zarr")
+    (path,) = (tmp_path / "g.zarr" / "out" / "indices" / "c").iterdir()
+    entries = np.fromfile(path, "<u4")
+    middle = entries.size // 2
+    entries[middle - 50 : middle + 50] = entries[middle - 50 : middle + 50][::-1].copy()
+    entries.tofile(path)
+    with pytest.raises(CorruptStoreError, match="is not the same in both directions; run `oocgraph check`"):
+        oocgraph.diameter(graph)
 
 
 def test_bounds_that_differ_are_no_diameter(tmp_path):
