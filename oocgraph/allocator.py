@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.machine import return_freed_bytes
 from oocgraph.types import Array
 
 MMAP_THRESHOLD = -3
@@ -72,5 +73,4 @@ def returned_memory(kept_bytes: int = TRIM_BYTES) -> Iterator[None]:
             pa.set_memory_pool(before)
         if hasattr(libc, "mallopt"):
             libc.mallopt(TRIM_THRESHOLD, TRIM_BYTES)
-        if hasattr(libc, "malloc_trim"):
-            libc.malloc_trim(0)
+        return_freed_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -57,3 +58,10 @@ def available_bytes() -> int:
     """Memory that this process could still take without swapping, machine-wide."""
     require_proc()
     return kib_of(kernel_text("/proc/meminfo"), "MemAvailable") or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def return_freed_bytes() -> None:
+    """Give what the C library keeps of freed memory back to the system, in some milliseconds at most."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)

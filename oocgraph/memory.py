@@ -18,7 +18,7 @@ from types import TracebackType
 
 from oocgraph.config import parse_bytes
 from oocgraph.errors import BudgetError
-from oocgraph.machine import available_bytes, cgroup_limit_bytes, kernel_text, kib_of
+from oocgraph.machine import available_bytes, cgroup_limit_bytes, kernel_text, kib_of, return_freed_bytes
 from oocgraph.pool import start
 
 SAMPLE_SECONDS = 0.01
@@ -128,6 +128,21 @@ def enough_memory(needed_bytes: int) -> str:
     )
 
 
+_refused = threading.Event()
+"""Set where a budget has been refused: by then parts of the work may have been done, and what they held is free, but not given back."""
+
+
+def _bytes_before() -> int:
+    """Return what the process holds before a run; after a refusal without what the C library keeps of the work that was given up.
+
+    The refusal named a budget that works for a process as it was: with it, those 9 - 30 MiB would be refused again.
+    """
+    if _refused.is_set():
+        _refused.clear()
+        return_freed_bytes()
+    return host_bytes()
+
+
 @dataclass(slots=True)
 class Budget:
     """A promise about host memory: reservations by name that never exceed the limit.
@@ -137,7 +152,7 @@ class Budget:
     limit_bytes
         What the whole process may hold.
     baseline_bytes
-        What it holds before the run (interpreter and imports).
+        What it holds before the run (interpreter and imports); measured where it is not given.
     reservations
         Bytes held at once, by name.
     alternatives
@@ -157,7 +172,7 @@ class Budget:
     """
 
     limit_bytes: int
-    baseline_bytes: int = field(default_factory=host_bytes)
+    baseline_bytes: int = field(default_factory=_bytes_before)
     reservations: dict[str, int] = field(default_factory=dict)
     alternatives: dict[str, int] = field(default_factory=dict)
     following_bytes: int = 0
@@ -285,6 +300,7 @@ class Budget:
     def _refuse(self, what: str, num_bytes: int) -> None:
         held = ", ".join(f"{key} {format_bytes(value)}" for key, value in self.reservations.items())
         need = max(self.promised_bytes + num_bytes, self.named_bytes)
+        _refused.set()
         raise BudgetError(
             f"{what} but only {format_bytes(max(0, self.available_bytes))} of the memory budget "
             f"{format_bytes(self.limit_bytes)} are left (interpreter and imports {format_bytes(self.baseline_bytes)}"

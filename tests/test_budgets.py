@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -33,3 +35,32 @@ def test_nothing_is_not_too_much():
     budget.reserve_all({})
     with pytest.raises(BudgetError, match=r"^planes 1\.0 MiB needs 1\.0 MiB but only 0 B of the memory budget 20\.0 MiB are left"):
         budget.reserve_all({"planes": 1 << 20})
+
+
+FREED_BETWEEN = """
+from oocgraph.errors import BudgetError
+from oocgraph.memory import Budget
+
+def kept_by_the_c_library():
+    between = [(bytes(60_000), bytes(1000)) for _ in range(1000)]
+    return [small for _, small in between]
+
+def budget_after(refused):
+    if refused:
+        try:
+            Budget(1000).reserve("planes", 1000)
+        except BudgetError:
+            pass
+    return Budget(1 << 30).baseline_bytes
+
+before, kept = Budget(1 << 30).baseline_bytes, kept_by_the_c_library()
+print(budget_after(refused=False) - before >> 20, budget_after(refused=True) - before >> 20)
+"""
+"""Prints by how many MiB the process has grown that a budget finds, before and after another one was refused."""
+
+
+def test_what_a_refused_run_has_left_is_given_back_before_the_next():
+    found = subprocess.run([sys.executable, "-c", FREED_BETWEEN], check=True, capture_output=True, text=True, timeout=60).stdout
+    kept, given_back = map(int, found.split())
+    assert kept >= 40
+    assert given_back <= 12
