@@ -11,14 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.machine import return_freed_bytes
+from oocgraph.machine import TRIM_BYTES, TRIM_THRESHOLD, return_freed_bytes
 from oocgraph.types import Array
 
 MMAP_THRESHOLD = -3
 """``M_MMAP_THRESHOLD`` of ``mallopt(3)``."""
-
-TRIM_THRESHOLD, TRIM_BYTES = -1, 128 << 10
-"""``M_TRIM_THRESHOLD``, and its default: what is free at the end of an arena, if it is more, goes back to the system."""
 
 MMAP_BYTES = 4 << 20
 """Arrays above this are mapped and unmapped by themselves.
@@ -71,6 +68,4 @@ def returned_memory(kept_bytes: int = TRIM_BYTES) -> Iterator[None]:
     finally:
         if pa is not None:
             pa.set_memory_pool(before)
-        if hasattr(libc, "mallopt"):
-            libc.mallopt(TRIM_THRESHOLD, TRIM_BYTES)
         return_freed_bytes()

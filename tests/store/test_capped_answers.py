@@ -17,7 +17,7 @@ from tests.store.asking import QUESTIONS
 
 pytestmark = pytest.mark.capped
 
-MOST_REFUSALS = {"neighbors": 2, "columns": 2, "subgraph": 2, "ego": 4}
+MOST_REFUSALS = {"neighbors": 2, "columns": 2, "subgraph": 2, "ego": 2}
 """Budgets that are refused before one suffices: what is known by then grows with what is read. Of the other questions one."""
 
 
