@@ -38,7 +38,7 @@ COSTS = {
     "average_shortest_path_length": ALL,
     "bellman_ford_path": SHORTEST,
     "bellman_ford_path_length": SHORTEST,
-    "betweenness_centrality": "Two searches' worth of sweeps for every 8 sources: 91 bytes a vertex. Give k for large graphs.",
+    "betweenness_centrality": "Two searches' worth of sweeps for every 8 sources: 96 bytes a vertex. Give k for large graphs.",
     "bfs_edges": TREE,
     "bfs_layers": SEARCH,
     "bfs_successors": TREE,

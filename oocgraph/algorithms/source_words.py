@@ -24,6 +24,7 @@ import numpy as np
 from oocgraph.engine.sweeps import Lists, Needs, Rows, Selection, Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import words as kernels
+from oocgraph.kernels.piece_rows import GROWN, MISSING
 from oocgraph.sparse.edge_stream import PieceTable
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
@@ -193,15 +194,15 @@ class SourceWords:
         ends[1] = size = self._listed.stop - (self._listed.start or 0)
         vertices[:size], words[:size] = vertices[self._listed], words[self._listed]
         self._counts[:] = 0
-        num, why, is_here = 0, kernels.MISSING, True
-        while not num and why == kernels.MISSING and is_here:
+        num, why, is_here = 0, MISSING, True
+        while not num and why == MISSING and is_here:
             num, why, piece = kernels.push_listed(
                 table.firsts, table.places, table.kind, self._seen, self._found, vertices, words, ends, self._counts, self._most,
                 min(LISTED_LEVELS, last - level),
             )  # fmt: skip
-            is_here = why != kernels.MISSING or num > 0 or table.bring(piece)
+            is_here = why != MISSING or num > 0 or table.bring(piece)
         self._listed = slice(*ends[num : num + 2].tolist())
-        stays = is_here and why != kernels.GROWN
+        stays = is_here and why != GROWN
         if not stays:
             self._frontier[vertices[self._listed]] = words[self._listed]
         return Levels(level + 1, self._counts[:num], self._frontier, (vertices, words, ends[: num + 2])), stays

@@ -3,6 +3,9 @@
 A source is a lane. A vertex has a row of `LANES` float64, one for each lane, and words with a bit for each: in `front` there are those in
 which it is on the level that a sweep reads. Of a neighbour's row only these are used, so that its others may be written at the same time.
 A neighbour that occurs twice, which is next to itself, counts once.
+
+A level of few vertices is listed, and many such levels are passed in one call, by one thread, from row to row
+(`oocgraph.kernels.piece_rows`). A row adds its neighbours up as in a sweep, so that no bit of a result depends on what is listed.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.intrinsics import add_rows, prefetch
+from oocgraph.kernels.piece_rows import DONE, FULL, GROWN, MISSING, piece_of, row_of, work_of
 
 LANES = 8
 """Sources at once: a row is a cache line, and a word a byte. On a Kronecker graph of scale 20, 2 threads, 16 took 0.9 of the time of a
@@ -49,9 +53,9 @@ def count_paths(
 
     Returns
     -------
-    (num_edges, finite): entries of the rows that are found; whether all numbers of paths are finite.
+    (num_found, num_edges, finite): rows that are found, and their entries; whether all numbers of paths are finite.
     """
-    num_edges, finite = 0, True
+    num_found, num_edges, finite = 0, 0, True
     sums, rows = np.zeros(LANES), np.empty(HELD, indices.dtype)
     for r in range(unseen.size):
         if not new[r]:
@@ -60,14 +64,106 @@ def count_paths(
         new[r] = lanes
         if not lanes:
             continue
+        num_found += 1
         num_edges += np.int64(pointers[r + 1] - pointers[r])
         unseen[r] &= ~lanes
-        for b in range(LANES):
-            if lanes >> b & 1:
-                paths[first + r, b] = sums[b]
-                level[b, first + r] = depth
-                finite &= sums[b] < np.inf
-    return num_edges, finite
+        finite &= _note_found(first + r, lanes, sums, paths, level, depth)
+    return num_found, num_edges, finite
+
+
+@nb.njit(nogil=True, cache=True)
+def list_front(front: Any, vertices: Any) -> Any:
+    """List the vertices that have a lane in `front`, in order; returns how many they are, at most as many as there is room for."""
+    count = 0
+    for v in range(front.size):
+        if front[v]:
+            vertices[count] = v
+            count += 1
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def count_listed(
+    out_firsts: Any, out_places: Any, in_firsts: Any, in_places: Any, kind: Any, front: Any, paths: Any, new: Any, unseen: Any, level: Any,
+    depth: Any, vertices: Any, num_vertices: Any, sizes: Any, num_levels: Any,
+) -> Any:  # fmt: skip
+    """Find levels of few vertices, as `count_paths` does, from a front that is listed, one after the other.
+
+    Parameters
+    ----------
+    out_firsts, out_places, in_firsts, in_places, kind
+        Lists ``out``, which tell who may be found, and ``in``: see `oocgraph.sparse.edge_stream.PieceTable`.
+    front, new : (num_vertices,) uint8
+        Lanes of the level before, which is updated with each that is found, the last one that has any vertices in the end; 0, before and
+        afterwards.
+    paths, unseen, level, depth
+        Of `count_paths`, all vertices; `depth` of the first level.
+    vertices : (2, most) int64
+        The front, in ``vertices[0]``; changed. At most so many vertices and edges has a level that is not left to others.
+    num_vertices : int
+        Length of the front.
+    sizes : (num_levels, 2) int64
+        Out: how many vertices are found on each level, and entries of their rows.
+    num_levels : int
+        Levels to find at most.
+
+    Returns
+    -------
+    (num, why, is_out, piece, finite): levels that are found, and why there are no more; of which lists which piece is missing; whether all
+    numbers of paths are finite.
+    """
+    num, most = 0, vertices.shape[1]
+    sums, rows = np.zeros(LANES), np.empty(HELD, kind.dtype)
+    here, there = vertices[0], vertices[1]
+    while num < num_levels:
+        work, missing = work_of(out_firsts, out_places, here[:num_vertices], most)
+        if missing >= 0:
+            return num, MISSING, True, missing, True
+        if work > most:
+            return num, GROWN, True, 0, True
+        top, piece = 0, 0
+        for i in range(num_vertices):
+            v = here[i]
+            piece = piece_of(out_firsts, v, piece)
+            low, high, indices = row_of(out_firsts, out_places, kind, v, piece)
+            for e in range(low, high):
+                w = np.int64(indices[e])
+                lanes = front[v] & unseen[w]
+                if lanes:
+                    there[top] = w
+                    top += new[w] == 0
+                    new[w] |= lanes
+        work, missing = work_of(in_firsts, in_places, there[:top], most)
+        if missing >= 0 or work > most:
+            for i in range(top):
+                new[there[i]] = 0
+            return num, MISSING if missing >= 0 else GROWN, False, missing, True
+        found, finite = 0, True
+        for i in range(top):
+            w = there[i]
+            piece = piece_of(in_firsts, w, piece)
+            low, high, indices = row_of(in_firsts, in_places, kind, w, piece)
+            lanes = _add_neighbours(low, high, indices, front, unseen[w], paths, sums, rows)
+            new[w] = lanes
+            if lanes:
+                unseen[w] &= ~lanes
+                finite &= _note_found(w, lanes, sums, paths, level, depth + num)
+                there[found] = w
+                found += 1
+        if not found:
+            return num, DONE, False, 0, True
+        for i in range(num_vertices):
+            front[here[i]] = 0
+        for i in range(found):
+            front[there[i]] = new[there[i]]
+            new[there[i]] = 0
+        sizes[num, 0], sizes[num, 1] = found, work - top
+        num += 1
+        num_vertices = found
+        here, there = there, here
+        if not finite:
+            return num, DONE, False, 0, False
+    return num, FULL, False, 0, True
 
 
 @nb.njit(nogil=True, cache=True)
@@ -117,11 +213,87 @@ def add_dependencies(
         if not now[r]:
             continue
         _add_neighbours(pointers[r] - start, pointers[r + 1] - start, indices, front, now[r], paths, sums, rows)
+        centrality[r] = _depend(centrality[r], first + r, now[r], sums, paths)
+
+
+@nb.njit(nogil=True, cache=True)
+def list_levels(level: Any, lowest: Any, vertices: Any, words: Any, ends: Any) -> None:
+    """List the vertices of levels, one after the other.
+
+    Parameters
+    ----------
+    level : (LANES, num_vertices) uint16
+    lowest : int
+        The first of the levels.
+    vertices, words : (room,)
+        Out: vertices, and the lanes in which each is on the level. There is room for all.
+    ends : (num_levels + 1,) int64
+        Level i, from 0 on, is ``ends[i] .. ends[i + 1] - 1``.
+    """
+    num, at, first, hits = ends.size - 1, ends[:-1].copy(), np.uint16(lowest), np.empty(HELD, WORD)
+    for start in range(0, level.shape[1], HELD):
+        size = min(HELD, level.shape[1] - start)
+        hits[:] = 0
         for b in range(LANES):
-            if now[r] >> b & 1:
-                dependency = paths[first + r, b] * sums[b]
-                centrality[r] += dependency
-                paths[first + r, b] = (1 + dependency) / paths[first + r, b]
+            here, bit = level[b, start : start + size], WORD(1 << b)
+            for j in range(size):
+                hits[j] |= bit if np.uint16(here[j] - first) < np.uint16(num) else WORD(0)
+        for j in range(size):
+            for b in range(LANES):
+                if hits[j] >> b & 1:
+                    v, i = start + j, np.int64(np.uint16(level[b, start + j] - first))
+                    if at[i] > ends[i] and vertices[at[i] - 1] == v:
+                        words[at[i] - 1] |= WORD(1 << b)
+                    elif at[i] < ends[i + 1]:
+                        vertices[at[i]], words[at[i]] = v, WORD(1 << b)
+                        at[i] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def add_listed(
+    firsts: Any, places: Any, kind: Any, front: Any, paths: Any, now: Any, centrality: Any, vertices: Any, words: Any, ends: Any, most: Any
+) -> Any:
+    """Find how much depends on the vertices of levels, as `add_dependencies` does, from those on the level behind the last one.
+
+    Parameters
+    ----------
+    firsts, places, kind
+        Lists ``out``: see `oocgraph.sparse.edge_stream.PieceTable`.
+    front, now : (num_vertices,) uint8
+        Lanes of the level behind; 0 before, afterwards lanes of the lowest level that is done, if any is.
+    paths, centrality
+        Of `add_dependencies`, all vertices.
+    vertices, words, ends
+        The levels: see `list_levels`.
+    most : int
+        Vertices and edges of a level that is left to others.
+
+    Returns
+    -------
+    (num, why, piece): levels that are done, from the last one on; why there are no more; which piece is missing.
+    """
+    num_levels, piece, reading = ends.size - 1, 0, front
+    sums, rows = np.zeros(LANES), np.empty(HELD, kind.dtype)
+    for num in range(num_levels):
+        begin, stop = ends[num_levels - num - 1], ends[num_levels - num]
+        work, missing = work_of(firsts, places, vertices[begin:stop], most)
+        if missing >= 0:
+            return num, MISSING, missing
+        if work > most:
+            return num, GROWN, 0
+        for i in range(begin, stop):
+            v = vertices[i]
+            piece = piece_of(firsts, v, piece)
+            low, high, indices = row_of(firsts, places, kind, v, piece)
+            _add_neighbours(low, high, indices, reading, words[i], paths, sums, rows)
+            centrality[v] = _depend(centrality[v], v, words[i], sums, paths)
+        if num:
+            for i in range(stop, ends[num_levels - num + 1]):
+                now[vertices[i]] = 0
+        for i in range(begin, stop):
+            now[vertices[i]] = words[i]
+        reading = now
+    return num_levels, DONE, 0
 
 
 @nb.njit(nogil=True, cache=True)
@@ -173,3 +345,26 @@ def _add_neighbours(low: Any, high: Any, indices: Any, front: Any, wanted: Any, 
         if held:
             lanes |= add_rows(sums, paths, rows, held, front, wanted)
     return lanes
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _note_found(v: Any, lanes: Any, sums: Any, paths: Any, level: Any, depth: Any) -> Any:
+    """Note by how many paths a vertex is reached, and on which level it is; returns whether all these numbers are finite."""
+    finite = True
+    for b in range(LANES):
+        if lanes >> b & 1:
+            paths[v, b] = sums[b]
+            level[b, v] = depth
+            finite &= sums[b] < np.inf
+    return finite
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _depend(total: Any, v: Any, lanes: Any, sums: Any, paths: Any) -> Any:
+    """Add to a total what depends on a vertex, and note what those before it read; returns the total."""
+    for b in range(LANES):
+        if lanes >> b & 1:
+            dependency = paths[v, b] * sums[b]
+            total += dependency
+            paths[v, b] = (1 + dependency) / paths[v, b]
+    return total

@@ -4,8 +4,7 @@ In: whole rows (`oocgraph.engine.sweeps`), or a range of vertices, and the words
 at the last level), `found` (at this one). Out: words, and how many vertices each source has found.
 
 A frontier of few vertices is listed (`push_listed`): as many levels as are small are found in one call, by one thread, and what a level
-takes does not depend on the number of vertices. It goes from row to row through a table of the pieces of rows that are in memory
-(`oocgraph.sparse.edge_stream.PieceTable`).
+takes does not depend on the number of vertices. It goes from row to row (`oocgraph.kernels.piece_rows`).
 """
 
 from __future__ import annotations
@@ -15,14 +14,11 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import AHEAD, atomic_or, count_ones, pointer_to, prefetch, trailing_zeros
+from oocgraph.kernels.intrinsics import AHEAD, atomic_or, count_ones, prefetch, trailing_zeros
+from oocgraph.kernels.piece_rows import DONE, FULL, GROWN, MISSING, piece_of, row_of, work_of
 
 _NUM_PLANES = 40
 """Bits of the counts of one call, which are kept a bit plane each: rows of a call are fewer than 2^40."""
-
-DONE, GROWN, FULL, MISSING = range(4)
-"""Why a call has ended: nothing was found; a level is so much work that threads had better share it; no room, for vertices or for levels;
-a piece that is not in memory."""
 
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
@@ -144,14 +140,9 @@ def push_listed(
     level, piece = 0, 0
     while level < num_levels:
         begin, stop = ends[level], ends[level + 1]
-        work = 0
-        for i in range(begin, stop):
-            v = np.int64(vertices[i])
-            piece = _piece_of(firsts, v, piece)
-            if places[piece, 0] == 0:
-                return level, MISSING, piece
-            pointers = nb.carray(pointer_to(places[piece, 0]), (firsts[piece + 1] - firsts[piece] + 1,), np.int64)
-            work += 1 + pointers[v - firsts[piece] + 1] - pointers[v - firsts[piece]]
+        work, missing = work_of(firsts, places, vertices[begin:stop], most)
+        if missing >= 0:
+            return level, MISSING, missing
         if work > most:
             return level, GROWN, 0
         if work > vertices.size - stop:
@@ -159,12 +150,9 @@ def push_listed(
         top = stop
         for i in range(begin, stop):
             v, word = np.int64(vertices[i]), words[i]
-            piece = _piece_of(firsts, v, piece)
-            size = firsts[piece + 1] - firsts[piece] + 1
-            pointers = nb.carray(pointer_to(places[piece, 0]), (size,), np.int64)
-            edge, end = pointers[v - firsts[piece]] - places[piece, 2], pointers[v - firsts[piece] + 1] - places[piece, 2]
-            indices = nb.carray(pointer_to(places[piece, 1]), (end,), kind.dtype)
-            for e in range(edge, end):
+            piece = piece_of(firsts, v, piece)
+            low, high, indices = row_of(firsts, places, kind, v, piece)
+            for e in range(low, high):
                 u = np.int64(indices[e])
                 new = word & ~seen[u] & ~found[u]
                 if new != _NONE:
@@ -186,14 +174,6 @@ def push_listed(
         if top == stop:
             return level, DONE, 0
     return level, FULL, 0
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def _piece_of(firsts: Any, v: Any, piece: Any) -> Any:
-    """Return the piece that has row v, perhaps the one before."""
-    if firsts[piece] <= v < firsts[piece + 1]:
-        return piece
-    return np.searchsorted(firsts, v, side="right") - 1
 
 
 @nb.njit(nogil=True, cache=True)

@@ -37,11 +37,19 @@ def in_order(peer, **options):
     return np.array([0.0 if peer.degree(v) == 0 else values[v] for v in sorted(values)])
 
 
+def list_levels(monkeypatch, most):
+    """Have levels of so many vertices and edges listed, however few they are; None: as it is."""
+    if most is not None:
+        monkeypatch.setattr(betweenness, "most_listed", lambda n: most)
+        monkeypatch.setattr(betweenness, "LEAST_LEVELS", 1)
+
+
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("piece", [None, 16])
+@pytest.mark.parametrize(("piece", "most"), [(None, None), (16, 0), (16, 30), (16, 1000), (None, 60)])
 @pytest.mark.parametrize("k", [None, 1, 2, 8, 20, 44, 45])
-def test_values_are_networkxs(tmp_path, monkeypatch, directed, piece, k):
-    """From the sources that it samples by the same seed; of rows that are longer than a piece, too."""
+def test_values_are_networkxs(tmp_path, monkeypatch, directed, piece, most, k):
+    """From the sources that it samples by the same seed; of rows that are longer than a piece, and levels that are listed, too."""
+    list_levels(monkeypatch, most)
     if piece:
         monkeypatch.setattr(edge_stream, "PIECE_BYTES", piece)
     for seed in range(3):
@@ -74,6 +82,46 @@ def test_levels_are_found_alike_with_and_without_marks(tmp_path, monkeypatch):
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
     assert found[0].max() > 0
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_no_bit_depends_on_which_levels_are_listed(tmp_path, monkeypatch, directed):
+    """Of a long ladder with hubs on it, whose pieces of rows stay in memory or do not."""
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 10)
+    rng, steps = np.random.default_rng(1), np.arange(1500)
+    source = np.concatenate([2 * steps, 2 * steps + 1, 2 * steps, np.repeat(rng.integers(0, 3000, 8), 150)])
+    target = np.concatenate([2 * steps + 2, 2 * steps + 3, 2 * steps + 1, rng.integers(3000, 4000, 1200)])
+    names = rng.permutation(5000)
+    graph = oocgraph.build_csr((names[source], names[target]), tmp_path / "g.zarr", directed=directed)
+    bring, found, listed = edge_stream.PieceTable.bring, [], []
+    counted = betweenness._Paths._count_listed
+    monkeypatch.setattr(betweenness._Paths, "_count_listed", lambda self, depth: listed.append(counted(self, depth)) or listed[-1])
+    for most, stays in ((0, True), (40, True), (1 << 14, True), (1 << 14, False), (500, False)):
+        with monkeypatch.context() as patch:
+            list_levels(patch, most)
+            patch.setattr(edge_stream.PieceTable, "bring", lambda self, i, stays=stays: (stays or i != 2) and bring(self, i))
+            result = oocgraph.betweenness_centrality(graph, 12, seed=3)
+        found.append((result.depth, result.centrality.tobytes(), sum(num for num, _ in listed)))
+        listed.clear()
+    assert result.depth >= 300
+    assert len({one[:2] for one in found}) == 1
+    assert [one[2] > 100 for one in found] == [False, True, True, True, True]
+
+
+@pytest.mark.parametrize("most", [None, 0])
+def test_levels_that_are_listed_are_as_many(tmp_path, monkeypatch, most):
+    """Up to the most that are passed, and to the most that can be counted."""
+    monkeypatch.setattr(betweenness, "LISTED_LEVELS", 7)
+    list_levels(monkeypatch, most)
+    graph = oocgraph.build_csr((np.arange(90), np.arange(1, 91)), tmp_path / "g.zarr", directed=True)
+    for limit in (91, 92):
+        monkeypatch.setattr(betweenness, "UNSEEN", limit)
+        result = oocgraph.betweenness_centrality(graph, normalized=False)
+        assert result.depth == 90
+        np.testing.assert_array_equal(result.centrality, np.arange(91) * np.arange(90, -1, -1))
+    monkeypatch.setattr(betweenness, "UNSEEN", 90)
+    with pytest.raises(ArgumentError, match="between two vertices there are 90 edges or more"):
+        oocgraph.betweenness_centrality(graph)
 
 
 def test_no_bit_depends_on_threads_budget_or_runtime(tmp_path, monkeypatch):
