@@ -12,7 +12,7 @@ SHORTEST = (
     "Paths by priority, block by block: about 10 to 14 bytes a vertex, and blocks of edges as the budget has room. Weights are 0 or more."
 )
 
-ALL = "A search from every vertex, 64 at a time: hours for large graphs. 32 to 36 bytes a vertex."
+ALL = "A search from every vertex, 64 at a time: hours for large graphs. 36 to 40 bytes a vertex."
 
 COMPONENTS = "One to three passes over the edges: 9 or 17 bytes a vertex."
 
@@ -53,7 +53,7 @@ COSTS = {
     "degree_centrality": DEGREES,
     "descendants": SEARCH,
     "descendants_at_distance": SEARCH,
-    "diameter": "Few searches for most graphs, by bounds: 32 bytes a vertex. Of a directed graph a search from every vertex.",
+    "diameter": "Few searches for most graphs, by bounds: 40 bytes a vertex. Of a directed graph a search from every vertex.",
     "dijkstra_path": SHORTEST,
     "dijkstra_path_length": SHORTEST,
     "eccentricity": ALL + " One search for one node.",

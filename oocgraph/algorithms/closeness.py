@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, Figures, SourceWords, as_list, words_needs
+from oocgraph.algorithms.source_levels import Figures
+from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, SourceWords, as_list, words_needs
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.sweeps import Sweeps
@@ -108,7 +109,7 @@ def closeness_centrality(
 
     Searches are made 64 at a time, and all vertices without `k` take N / 64 such passes: hours for large graphs.
 
-    Host memory: 36 bytes for each vertex that has edges, and 8 for each that is searched from; with `k`, 40 and 48, and 8 for each id where
+    Host memory: 40 bytes for each vertex that has edges, and 8 for each that is searched from; with `k`, 44 and 48, and 8 for each id where
     k is more than a fiftieth of them. Beside these, pieces of 2 MiB of edges (or as long as the longest list), and what the budget has left
     for edges that stay.
 
@@ -296,7 +297,7 @@ def _estimated(words: SourceWords, sources: Array, k: int, sums: _Sums) -> Array
     for start in range(0, sources.size, NUM_SOURCES):
         batch = sources[start : start + NUM_SOURCES]
         figures = Figures(batch.size)
-        for found in words.search(batch):
+        for found in words.search(batch, lists=True):
             words.over_found(found, kernels.add_up, kernels.add_listed, num, total, sums.is_inverse)
             figures.add(found)
         exact[start : start + batch.size] = sums.of(figures)

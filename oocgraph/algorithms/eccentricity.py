@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, Figures, SourceWords, as_list, words_needs
+from oocgraph.algorithms.source_levels import Figures
+from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, SourceWords, as_list, words_needs
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.sweeps import Sweeps
@@ -91,7 +92,7 @@ def eccentricity(
 
     Notes
     -----
-    Every vertex takes a search, and 64 are made at a time. Host memory: 32 bytes for each vertex that has edges, and 8 for each that is
+    Every vertex takes a search, and 64 are made at a time. Host memory: 36 bytes for each vertex that has edges, and 8 for each that is
     asked for, pieces of 2 MiB of edges (or as long as the longest list), and what the budget has left for edges that stay.
 
     Examples
@@ -176,7 +177,7 @@ def diameter(
 
     Notes
     -----
-    Host memory: 36 bytes for each vertex, pieces of 2 MiB of edges (or as long as the longest list), and what the budget has left for edges
+    Host memory: 40 bytes for each vertex, pieces of 2 MiB of edges (or as long as the longest list), and what the budget has left for edges
     that stay.
 
     Examples
@@ -291,7 +292,7 @@ def _depths(words: SourceWords, sources: Array, levels: Array | None = None) -> 
         One does not reach all others.
     """
     figures = Figures(sources.size)
-    for found in words.search(sources):
+    for found in words.search(sources, lists=levels is not None):
         figures.add(found)
         if levels is not None:
             words.over_found(found, kernels.write_levels, kernels.write_listed, levels)

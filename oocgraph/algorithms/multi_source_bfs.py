@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, Figures, SourceWords, as_list, words_needs
+from oocgraph.algorithms.source_levels import Figures
+from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, SourceWords, as_list, words_needs
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.sweeps import Sweeps
@@ -85,7 +86,7 @@ def multi_source_bfs(
 
     Notes
     -----
-    Host memory: 28 bytes for each vertex that has edges, pieces of 2 MiB of edges (or as long as the longest list), and what the budget
+    Host memory: 32 bytes for each vertex that has edges, pieces of 2 MiB of edges (or as long as the longest list), and what the budget
     has left for edges that stay. With `distances` also a level for each of these vertices and each source: of 1 byte if `depth_limit` is
     at most 127, or the graph has at most 128 vertices, of 2 bytes up to 32,767, otherwise of 4. `levels` makes another such array, of all
     ids; `write` does not. 64 sources at a time read an edge that is not in memory at most once a level.
@@ -126,7 +127,7 @@ def multi_source_bfs(
             if distances:
                 of_batch[np.arange(places.size), numbers[places]] = 0
             those = Figures(places.size)
-            for found in words.search(numbers[places], reverse=reverse, depth_limit=depth_limit):
+            for found in words.search(numbers[places], reverse=reverse, depth_limit=depth_limit, lists=distances):
                 those.add(found)
                 if distances:
                     words.over_found(found, kernels.write_levels, kernels.write_listed, of_batch)

@@ -17,7 +17,7 @@ from oocgraph.engine.sweeps import Lists, Needs, Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import betweenness as kernels
 from oocgraph.kernels.betweenness import LANES, WORD
-from oocgraph.kernels.piece_rows import DONE, MISSING
+from oocgraph.kernels.piece_rows import DONE, MISSING, empty_pieces
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
@@ -46,8 +46,7 @@ def path_needs(store: CSRStore, vectors: dict[str, int]) -> Needs:
     """Return what an algorithm needs that adds up by `PathCounts`, and holds `vectors` beside."""
     n = store.num_rows
     numbers, words, paths, level = np.empty(0), np.empty(0, WORD), np.empty((0, LANES)), np.empty((LANES, 0), np.uint16)
-    table, listed = (np.empty(0, np.int64), np.empty((0, 3), np.int64)), np.empty((2, 0), np.int64)
-    kind, ends = np.empty(0, store.index_dtype), np.empty(0, np.int64)
+    pieces, listed, ends = empty_pieces(store.index_dtype), np.empty((2, 0), np.int64), np.empty(0, np.int64)
     return Needs(
         vectors={
             "numbers of paths": 8 * LANES * n, "levels": 2 * LANES * n, "lanes": 3 * n, "centrality": 8 * n,
@@ -62,8 +61,8 @@ def path_needs(store: CSRStore, vectors: dict[str, int]) -> Needs:
             (kernels.find_level, level, 0, words, 0, 0), (kernels.invert_last, words, paths, 0, 0),
             (kernels.count_ends, words, WORD(0), numbers, 0, 0), (kernels.rescale, numbers, 0.0, 0, 0),
             (kernels.list_front, words, ends), (kernels.list_levels, level, 0, ends, words, ends),
-            (kernels.count_listed, *table, *table, kind, words, paths, words, words, level, 0, listed, 0, listed, 0),
-            (kernels.add_listed, *table, kind, words, paths, words, numbers, ends, words, ends, 0),
+            (kernels.count_listed, pieces, pieces, words, paths, words, words, level, 0, listed, 0, listed, 0),
+            (kernels.add_listed, pieces, words, paths, words, numbers, ends, words, ends, 0),
         ],
     )  # fmt: skip
 
@@ -152,8 +151,8 @@ class PathCounts:
         while num < most:
             num_front = kernels.list_front(self._front, self._vertices[0])
             more, why, is_out, piece, finite = kernels.count_listed(
-                self._out.firsts, self._out.places, self._in.firsts, self._in.places, self._out.kind, self._front, self._paths, self._next,
-                self._unseen, self._level, depth + num + 1, self._vertices, num_front, self._sizes[depth + num + 1 :], most - num,
+                self._out.pieces, self._in.pieces, self._front, self._paths, self._next, self._unseen, self._level, depth + num + 1,
+                self._vertices, num_front, self._sizes[depth + num + 1 :], most - num,
             )  # fmt: skip
             self._check(finite)
             num += more
@@ -188,8 +187,8 @@ class PathCounts:
         while why == MISSING and is_here:
             self._next.fill(0)
             more, why, piece = kernels.add_listed(
-                table.firsts, table.places, table.kind, self._front, self._paths, self._next, self.centrality, vertices, self._words,
-                ends[: num - done + 1], self._most,
+                table.pieces, self._front, self._paths, self._next, self.centrality, vertices, self._words, ends[: num - done + 1],
+                self._most,
             )  # fmt: skip
             if more:
                 self._front, self._next = self._next, self._front

@@ -7,7 +7,8 @@ have and it lacks, or a push, in which the vertices of the last level give their
 to give are not read, whole pieces or ranges in a piece; of the two directions that one is chosen which costs less.
 
 A level of few vertices and edges is pushed from a list of its vertices, where the rows stay in memory, many such levels in one call: on a
-path, a road or a grid, where a level is little, to look through the words of all vertices would take longer than all else.
+path, a road or a grid, where a level is little, to look through the words of all vertices would take longer than all else. If the sources
+share little there, each goes on alone (`oocgraph.algorithms.lone_sources`).
 
 Then et al., "The More the Merrier: Efficient Multi-Source Graph Traversal", VLDB 2014, sections 3 and 4. Differs in: a batch is one word;
 the direction is chosen by edges and by bytes to be read, not by vertices; what is not needed stays on disk; small frontiers are listed.
@@ -17,14 +18,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from oocgraph.algorithms.lone_sources import LoneSources, lone_bytes, lone_kernels
+from oocgraph.algorithms.source_levels import Levels
 from oocgraph.engine.sweeps import Lists, Needs, Rows, Selection, Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import words as kernels
-from oocgraph.kernels.piece_rows import GROWN, MISSING
+from oocgraph.kernels.piece_rows import GROWN, MISSING, empty_pieces
 from oocgraph.sparse.edge_stream import PieceTable
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
@@ -39,8 +42,12 @@ LISTED_SHARE, LEAST_LISTED, ENTRY_BYTES = 8, 1 << 12, 16
 """Of the vertices one in so many, or so many, are the vertices and edges of a level that is listed at the most, which one thread finds as
 fast as two look through all words; bytes of a vertex and its word."""
 
-LISTED_LEVELS = 1 << 10
-"""Levels that are found in one call, at the most: a vector of 64 counts each."""
+LISTED_LEVELS, LEAST_ROOM = 1 << 10, 1 << 16
+"""Levels that are found in one call, at the most: a vector of 64 counts each. Vertices that lists have room for, at the least."""
+
+CHECKED_LEVELS, LONE_LEVELS, SHARED = 16, 1 << 10, 3.0
+"""After so many levels sources may go on alone, if a vertex is found by fewer than this on average; for so many others, until that is
+looked at again."""
 
 SEARCHES = "searches"
 """Phase of progress: sources done, of how many."""
@@ -61,45 +68,14 @@ _AGAINST: tuple[Lists, Lists] = ("in", "out")
 _BITS = np.uint64(1) << np.arange(NUM_SOURCES, dtype=np.uint64)
 
 
-class Levels(NamedTuple):
-    """What a search finds at some levels, one after the other.
-
-    Attributes
-    ----------
-    first : int
-        The first of them, from 1 on.
-    counts : (num_levels, num_sources) int64
-        How many vertices each source has found at each level.
-    found : (num_vertices,) uint64
-        Of one level that is not listed: by which sources each vertex is found; until the next one.
-    listed : (vertices, words, ends), optional
-        Which vertices are found by which sources, as `oocgraph.kernels.words.push_listed` has it.
-    """
-
-    first: int
-    counts: Array
-    found: Array
-    listed: tuple[Array, Array, Array] | None = None
-
-
-class Figures:
-    """What a search has found, by source: (num_sources,) `depth`, `num` (the sources themselves apart) and `total`, int64; `inverse`.
-
-    `total` is the sum of the distances, `inverse` that of 1 / these.
-    """
-
-    def __init__(self, num_sources: int) -> None:
-        self.depth, self.num, self.total = (np.zeros(num_sources, np.int64) for _ in range(3))
-        self.inverse = np.zeros(num_sources)
-
-    def add(self, levels: Levels) -> None:
-        """Add some levels."""
-        kernels.add_figures(levels.counts, levels.first, self.depth, self.num, self.total, self.inverse)
-
-
 def most_listed(num_vertices: int) -> int:
     """Return how many vertices and edges a level that is listed has at the most."""
     return max(LEAST_LISTED, num_vertices // LISTED_SHARE)
+
+
+def _room(num_vertices: int) -> int:
+    """Return how many vertices are listed at the most, on all levels of a call."""
+    return max(LEAST_ROOM, 2 * most_listed(num_vertices))
 
 
 def words_needs(store: CSRStore, vectors: dict[str, int], result_bytes: int, vertex_kernels: list[tuple[Any, ...]]) -> Needs:
@@ -107,15 +83,16 @@ def words_needs(store: CSRStore, vectors: dict[str, int], result_bytes: int, ver
     word, words, numbers, table = np.uint64(0), np.empty(0, np.uint64), np.empty(0, np.int64), np.empty((0, 0), np.int64)
     return Needs(
         vectors={
-            "words of sources": WORD_BYTES * store.num_rows, "listed vertices": 2 * ENTRY_BYTES * most_listed(store.num_rows),
+            "words of sources": WORD_BYTES * store.num_rows, "listed vertices": ENTRY_BYTES * _room(store.num_rows),
+            "sources alone": lone_bytes(store, LISTED_LEVELS),
             "counts of levels": 8 * (NUM_SOURCES + 1) * LISTED_LEVELS, **vectors,
         },
         result_bytes=result_bytes, lists=("in", "out"),
         kernels=[(kernels.pull, words, words, words, word), (kernels.push, words, words, words)],
         vertex_kernels=[
             (kernels.settle, words, words, 0, 0), (kernels.clear, words, 0, 0), (kernels.list_words, words, numbers, words),
-            (kernels.push_listed, numbers, table, np.empty(0, store.index_dtype), words, words, numbers, words, numbers, table, 0, 0),
-            (kernels.add_figures, table, 0, numbers, numbers, numbers, np.empty(0)), *vertex_kernels,
+            (kernels.push_listed, empty_pieces(store.index_dtype), words, words, numbers, words, numbers, table, 0, 0),
+            (kernels.add_figures, table, 0, numbers, numbers, numbers, np.empty(0)), *lone_kernels(store), *vertex_kernels,
         ],
         selects=True, sent_bytes=WORD_BYTES * store.num_rows,
     )  # fmt: skip
@@ -134,33 +111,43 @@ class SourceWords:
         self.sweeps, n = sweeps, sweeps.store.num_rows
         self._seen, self._frontier, self._found = (np.zeros(n, np.uint64) for _ in range(3))
         self._most = most_listed(n)
-        self._vertices, self._words = np.empty(2 * self._most, np.int64), np.empty(2 * self._most, np.uint64)
+        self._vertices, self._words = np.empty(_room(n), np.int64), np.empty(_room(n), np.uint64)
         self._ends, self._counts = np.zeros(LISTED_LEVELS + 2, np.int64), np.zeros((LISTED_LEVELS, NUM_SOURCES), np.int64)
+        self._lone = LoneSources(sweeps, self._seen, self._counts)
         self._listed = slice(0)  # where the frontier is listed
         self._tables = dict[Lists, PieceTable]()
 
-    def search(self, sources: Array, *, reverse: bool = False, depth_limit: int | None = None) -> Iterator[Levels]:
+    def search(self, sources: Array, *, reverse: bool = False, depth_limit: int | None = None, lists: bool = False) -> Iterator[Levels]:
         """Search from up to 64 store numbers; yield what is found, levels in their order, the sources themselves apart.
 
-        `reverse`: against the direction of the edges.
+        `reverse`: against the direction of the edges. `lists`: for `over_found`; else what is found may be counted only.
         """
         forward, backward = _AGAINST if reverse else _ALONG
         self._begin(sources)
         union, level, last = self._bits_of(np.ones(sources.size)), 0, sys.maxsize if depth_limit is None else depth_limit
-        is_listed = self._list(sources.size)
+        num, lone_from, lone_until = sources.size, CHECKED_LEVELS if sources.size > 1 else sys.maxsize, 0
+        is_listed = self._list(num)
         while union and level < last:
-            was_listed = is_listed
-            if was_listed:
-                levels, is_listed = self._push_listed(level, last, forward)
+            was_listed, was_alone = is_listed, level < lone_until
+            if is_listed and not was_alone and level >= lone_from and self._begin_alone(num):
+                lone_until, was_alone = level + LONE_LEVELS, True
+            if was_alone:
+                levels = self._search_alone(level, min(last, lone_until), forward, lists=lists)
+            elif was_listed:
+                levels, is_listed = self._push_listed(level, min(last, lone_from if level < lone_from else last), forward)
             else:
                 levels = self._find_level(level, union, forward, backward)
             counts = levels.counts[:, : sources.size]
             level += counts.shape[0]
             if counts.size:
-                union = self._bits_of(counts[-1])
+                num, union = int(counts[-1].sum()), self._bits_of(counts[-1])
                 yield levels._replace(counts=counts if union else counts[:-1])
-            if not was_listed:
-                is_listed = self._list(int(counts.sum()))
+            elif was_alone:
+                lone_from, lone_until = level + CHECKED_LEVELS, 0
+            if was_alone and level >= lone_until:
+                self._lone.leave(self._frontier)
+            if not was_listed or (was_alone and level >= lone_until):
+                is_listed = self._list(num)
 
     def over_vertices(self, kernel: Any, *arguments: Any) -> list[Any]:
         """Return what a kernel makes of ranges of all vertices."""
@@ -186,18 +173,35 @@ class SourceWords:
         self._listed = slice(kernels.list_words(self._frontier, self._vertices, self._words))
         return True
 
-    def _push_listed(self, level: int, last: int, forward: Lists) -> tuple[Levels, bool]:
-        """Find levels after `level` from the frontier that is listed; returns them, and whether the last one stays listed."""
+    def _begin_alone(self, num: int) -> bool:
+        """Have all sources go on alone, if they share little of the frontier that is listed, in which they have found `num` vertices."""
+        vertices = self._vertices[self._listed]
+        return num < SHARED * vertices.size and self._lone.begin(vertices, self._words[self._listed])
+
+    def _search_alone(self, level: int, last: int, forward: Lists, *, lists: bool) -> Levels:
+        """Find levels after `level`, each source alone; none, if a source needs more room, or rows from disk."""
+        num, ends = self._lone.search(self._table(forward), last - level, self._vertices.size if lists else sys.maxsize), self._ends
+        if num and lists:
+            self._lone.list_found(num, self._found, self._vertices, self._words, ends)
+        if num:
+            self._lone.keep(num)
+        return Levels(level + 1, self._counts[:num], self._frontier, (self._vertices, self._words, ends[: num + 2]))
+
+    def _table(self, forward: Lists) -> PieceTable:
         if forward not in self._tables:
             self._tables[forward] = self.sweeps.table(forward)
-        table, vertices, words, ends = self._tables[forward], self._vertices, self._words, self._ends
+        return self._tables[forward]
+
+    def _push_listed(self, level: int, last: int, forward: Lists) -> tuple[Levels, bool]:
+        """Find levels after `level` from the frontier that is listed; returns them, and whether the last one stays listed."""
+        table, vertices, words, ends = self._table(forward), self._vertices, self._words, self._ends
         ends[1] = size = self._listed.stop - (self._listed.start or 0)
         vertices[:size], words[:size] = vertices[self._listed], words[self._listed]
         self._counts[:] = 0
         num, why, is_here = 0, MISSING, True
         while not num and why == MISSING and is_here:
             num, why, piece = kernels.push_listed(
-                table.firsts, table.places, table.kind, self._seen, self._found, vertices, words, ends, self._counts, self._most,
+                table.pieces, self._seen, self._found, vertices, words, ends, self._counts, self._most,
                 min(LISTED_LEVELS, last - level),
             )  # fmt: skip
             is_here = why != MISSING or num > 0 or table.bring(piece)

@@ -84,15 +84,15 @@ def list_front(front: Any, vertices: Any) -> Any:
 
 @nb.njit(nogil=True, cache=True)
 def count_listed(
-    out_firsts: Any, out_places: Any, in_firsts: Any, in_places: Any, kind: Any, front: Any, paths: Any, new: Any, unseen: Any, level: Any,
-    depth: Any, vertices: Any, num_vertices: Any, sizes: Any, num_levels: Any,
+    out_pieces: Any, in_pieces: Any, front: Any, paths: Any, new: Any, unseen: Any, level: Any, depth: Any, vertices: Any,
+    num_vertices: Any, sizes: Any, num_levels: Any,
 ) -> Any:  # fmt: skip
     """Find levels of few vertices, as `count_paths` does, from a front that is listed, one after the other.
 
     Parameters
     ----------
-    out_firsts, out_places, in_firsts, in_places, kind
-        Lists ``out``, which tell who may be found, and ``in``: see `oocgraph.sparse.edge_stream.PieceTable`.
+    out_pieces, in_pieces : oocgraph.kernels.piece_rows.Pieces
+        Lists ``out``, which tell who may be found, and ``in``.
     front, new : (num_vertices,) uint8
         Lanes of the level before, which is updated with each that is found, the last one that has any vertices in the end; 0, before and
         afterwards.
@@ -113,19 +113,19 @@ def count_listed(
     numbers of paths are finite.
     """
     num, most = 0, vertices.shape[1]
-    sums, rows = np.zeros(LANES), np.empty(HELD, kind.dtype)
+    sums, rows = np.zeros(LANES), np.empty(HELD, out_pieces.kind.dtype)
     here, there = vertices[0], vertices[1]
     while num < num_levels:
-        work, missing = work_of(out_firsts, out_places, here[:num_vertices], most)
+        work, missing = work_of(out_pieces, here[:num_vertices], most)
         if missing >= 0:
             return num, MISSING, True, missing, True
         if work > most:
             return num, GROWN, True, 0, True
-        top, piece = 0, 0
+        top = 0
         for i in range(num_vertices):
             v = here[i]
-            piece = piece_of(out_firsts, v, piece)
-            low, high, indices = row_of(out_firsts, out_places, kind, v, piece)
+            piece = piece_of(out_pieces, v)
+            low, high, indices = row_of(out_pieces, v, piece)
             for e in range(low, high):
                 w = np.int64(indices[e])
                 lanes = front[v] & unseen[w]
@@ -133,7 +133,7 @@ def count_listed(
                     there[top] = w
                     top += new[w] == 0
                     new[w] |= lanes
-        work, missing = work_of(in_firsts, in_places, there[:top], most)
+        work, missing = work_of(in_pieces, there[:top], most)
         if missing >= 0 or work > most:
             for i in range(top):
                 new[there[i]] = 0
@@ -141,8 +141,8 @@ def count_listed(
         found, finite = 0, True
         for i in range(top):
             w = there[i]
-            piece = piece_of(in_firsts, w, piece)
-            low, high, indices = row_of(in_firsts, in_places, kind, w, piece)
+            piece = piece_of(in_pieces, w)
+            low, high, indices = row_of(in_pieces, w, piece)
             lanes = _add_neighbours(low, high, indices, front, unseen[w], paths, sums, rows)
             new[w] = lanes
             if lanes:
@@ -250,15 +250,13 @@ def list_levels(level: Any, lowest: Any, vertices: Any, words: Any, ends: Any) -
 
 
 @nb.njit(nogil=True, cache=True)
-def add_listed(
-    firsts: Any, places: Any, kind: Any, front: Any, paths: Any, now: Any, centrality: Any, vertices: Any, words: Any, ends: Any, most: Any
-) -> Any:
+def add_listed(pieces: Any, front: Any, paths: Any, now: Any, centrality: Any, vertices: Any, words: Any, ends: Any, most: Any) -> Any:
     """Find how much depends on the vertices of levels, as `add_dependencies` does, from those on the level behind the last one.
 
     Parameters
     ----------
-    firsts, places, kind
-        Lists ``out``: see `oocgraph.sparse.edge_stream.PieceTable`.
+    pieces : oocgraph.kernels.piece_rows.Pieces
+        Lists ``out``.
     front, now : (num_vertices,) uint8
         Lanes of the level behind; 0 before, afterwards lanes of the lowest level that is done, if any is.
     paths, centrality
@@ -272,19 +270,19 @@ def add_listed(
     -------
     (num, why, piece): levels that are done, from the last one on; why there are no more; which piece is missing.
     """
-    num_levels, piece, reading = ends.size - 1, 0, front
-    sums, rows = np.zeros(LANES), np.empty(HELD, kind.dtype)
+    num_levels, reading = ends.size - 1, front
+    sums, rows = np.zeros(LANES), np.empty(HELD, pieces.kind.dtype)
     for num in range(num_levels):
         begin, stop = ends[num_levels - num - 1], ends[num_levels - num]
-        work, missing = work_of(firsts, places, vertices[begin:stop], most)
+        work, missing = work_of(pieces, vertices[begin:stop], most)
         if missing >= 0:
             return num, MISSING, missing
         if work > most:
             return num, GROWN, 0
         for i in range(begin, stop):
             v = vertices[i]
-            piece = piece_of(firsts, v, piece)
-            low, high, indices = row_of(firsts, places, kind, v, piece)
+            piece = piece_of(pieces, v)
+            low, high, indices = row_of(pieces, v, piece)
             _add_neighbours(low, high, indices, reading, words[i], paths, sums, rows)
             centrality[v] = _depend(centrality[v], v, words[i], sums, paths)
         if num:

@@ -107,19 +107,12 @@ def push(first: Any, pointers: Any, start: Any, indices: Any, values: Any, seen:
 
 
 @nb.njit(nogil=True, cache=True)
-def push_listed(
-    firsts: Any, places: Any, kind: Any, seen: Any, found: Any, vertices: Any, words: Any, ends: Any, counts: Any, most: Any,
-    num_levels: Any,
-) -> Any:  # fmt: skip
+def push_listed(pieces: Any, seen: Any, found: Any, vertices: Any, words: Any, ends: Any, counts: Any, most: Any, num_levels: Any) -> Any:
     """Find levels of few vertices from a frontier that is listed, one after the other.
 
     Parameters
     ----------
-    firsts : (num_pieces + 1,) int64
-        First row of each piece; behind the last one all rows.
-    places : (num_pieces, 3) int64
-        Addresses of a piece's pointers (int64) and neighbours, and its first edge; addresses are 0 where it is not in memory.
-    kind : (0,) of the dtype of neighbours
+    pieces : oocgraph.kernels.piece_rows.Pieces
     seen, found : (num_vertices,) uint64
         `seen` is updated; `found` is 0 before and afterwards.
     vertices, words : (room,)
@@ -137,10 +130,10 @@ def push_listed(
     -------
     (num_found, why, piece): levels that are complete, why there are no more, and which piece is missing.
     """
-    level, piece = 0, 0
+    level = 0
     while level < num_levels:
         begin, stop = ends[level], ends[level + 1]
-        work, missing = work_of(firsts, places, vertices[begin:stop], most)
+        work, missing = work_of(pieces, vertices[begin:stop], most)
         if missing >= 0:
             return level, MISSING, missing
         if work > most:
@@ -150,8 +143,8 @@ def push_listed(
         top = stop
         for i in range(begin, stop):
             v, word = np.int64(vertices[i]), words[i]
-            piece = piece_of(firsts, v, piece)
-            low, high, indices = row_of(firsts, places, kind, v, piece)
+            piece = piece_of(pieces, v)
+            low, high, indices = row_of(pieces, v, piece)
             for e in range(low, high):
                 u = np.int64(indices[e])
                 new = word & ~seen[u] & ~found[u]

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from oocgraph.kernels.piece_rows import BLOCK_ROWS, Pieces
 from oocgraph.memory import Budget
 from oocgraph.sparse.balanced import balanced_partition, cut
 from oocgraph.sparse.partial import PartialCSR
@@ -282,17 +283,14 @@ class PieceTable:
 
     Attributes
     ----------
-    firsts : (num_pieces + 1,) int64
-        First row of each piece; behind the last one all rows.
-    places : (num_pieces, 3) int64
-        Addresses of its pointers (int64) and neighbours, and its first edge; addresses are 0 of a piece that was not brought.
-    kind : (0,) of the dtype of neighbours
+    pieces : Pieces
     """
 
     def __init__(self, stream: EdgeStream) -> None:
         self._stream, parts = stream, stream.parts
-        self.firsts = np.array([*(part.first_line for part in parts), stream.part.stop_line], np.int64)
-        self.places, self.kind = np.zeros((len(parts), 3), np.int64), np.empty(0, parts[0].indices.dtype)
+        firsts = np.array([*(part.first_line for part in parts), stream.part.stop_line], np.int64)
+        blocks = np.searchsorted(firsts, np.arange(0, firsts[-1], BLOCK_ROWS), side="right") - 1
+        self.pieces = Pieces(firsts, blocks.astype(np.int32), np.zeros((len(parts), 3), np.int64), np.empty(0, parts[0].indices.dtype))
 
     def bring(self, i: int) -> bool:
         """Enter a piece, and read it first if it was not read; returns whether it stays in memory.
@@ -305,8 +303,8 @@ class PieceTable:
         if i >= self._stream.num_kept:
             return False
         with self._stream.piece(i) as part:
-            assert (part.pointers.dtype, part.indices.dtype) == (np.int64, self.kind.dtype)
-            self.places[i] = part.pointers.ctypes.data, part.indices.ctypes.data, part.start
+            assert (part.pointers.dtype, part.indices.dtype) == (np.int64, self.pieces.kind.dtype)
+            self.pieces.places[i] = part.pointers.ctypes.data, part.indices.ctypes.data, part.start
         return True
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import oocgraph
 from oocgraph import Resources
-from oocgraph.algorithms import source_words
+from oocgraph.algorithms import lone_sources, source_words
 from oocgraph.engine import sweeps
 from oocgraph.engine.opened import Unopened
 from oocgraph.errors import ArgumentError, BudgetError, CorruptStoreError, VertexNotFoundError
@@ -22,16 +22,23 @@ from tests.stores import rewrite, string_store
 NUM_IDS = 130
 
 
-LISTED = {"words alone": (0, 1), "some are listed": (9, 2), "all are listed": (1 << 12, 1 << 10)}
-"""Vertices and edges of a level that is listed, and levels in a call; graphs here are small."""
+LISTED = {
+    "words alone": (0, 1, 16, 0), "some are listed": (9, 2, 16, 0), "all are listed": (1 << 12, 1 << 10, 16, 0),
+    "each source alone": (1 << 12, 1 << 10, 1, 1 << 16), "now and then alone": (1 << 12, 3, 1, 64 * 16),
+}  # fmt: skip
+"""Vertices and edges of a level that is listed, levels in a call, levels until sources go on alone, room for these; graphs are small."""
 
 
 @pytest.fixture(params=LISTED, autouse=True)
 def listing(request, monkeypatch):
-    """Find levels by looking through the words of all vertices, from lists, or now in this and now in that way."""
-    most, levels = LISTED[request.param]
+    """Find levels by looking through the words of all vertices, from lists, for each source alone, or now in this and now in that way."""
+    most, levels, checked, room = LISTED[request.param]
     monkeypatch.setattr(source_words, "most_listed", lambda _: most)
     monkeypatch.setattr(source_words, "LISTED_LEVELS", levels)
+    monkeypatch.setattr(source_words, "CHECKED_LEVELS", checked)
+    monkeypatch.setattr(source_words, "LONE_LEVELS", 2 * levels)
+    monkeypatch.setattr(source_words, "SHARED", 64.0 * bool(room))
+    monkeypatch.setattr(lone_sources, "LEAST_ROOM", room)
 
 
 def built(path, seed, *, directed, num_edges=240, **options):
