@@ -6,10 +6,12 @@ The diameter is found as follows (iFUB):
    other. Of those halfway between them, up to 64 are searched from, and the one with the smallest eccentricity is the middle.
 2. No two vertices of level i or less around the middle are farther from each other than 2 i. From the outermost level inwards, searches
    from all vertices of a level find the largest of their eccentricities, until it is more than 2 i of what is left.
+3. A vertex at distance d from one of eccentricity e has no more than e + d: if an eccentricity as large is known, it is left out.
 
 Crescenzi, Grossi, Habib, Lanzi, Marino, "On computing the diameter of real-world undirected graphs", Theoretical Computer Science 514,
-2013. Differs in: 64 vertices are searched from at a time, which share what they read (`oocgraph.algorithms.source_words`); so the middle is
-the best of 64, not any: in a grid, corners lie halfway between corners, too.
+2013; the third step is of Takes, Kosters, "Determining the Diameter of Small World Networks", CIKM 2011. Differs in: 64 vertices are
+searched from at a time, which share what they read (`oocgraph.algorithms.source_words`); so the middle is the best of 64, not any: in a
+grid, corners lie halfway between corners, too.
 """
 
 from __future__ import annotations
@@ -146,7 +148,8 @@ def diameter(
         A graph store or its path; undirected and connected; the distance along an edge is 1.
     max_searches
         Stop after about so many searches, with the bounds that are known then. By default the diameter is found, which takes few searches
-        for roads, grids and networks with hubs, and nearly one from every vertex where all are equally eccentric (a uniform random graph).
+        for roads, grids and networks with hubs, and one from every sixth vertex where all are about equally eccentric (a uniform random
+        graph), or from every one (a ring).
     runtime
         The graph opened before (`oocgraph.open_runtime`); it has its own resources, and keeps edges between calls.
     resources
@@ -200,12 +203,13 @@ def diameter(
     if not call.store.attributes.num_input_vertices:
         raise ArgumentError(f"{call.store.url} has no vertices, so it has no diameter")
     _check_isolated(call.store)
-    levels, words, numbers = np.empty((0, 0), np.int32), np.empty(0, np.uint64), np.empty(0, np.int64)
+    levels, row, words, numbers = np.empty((0, 0), np.int32), np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.int64)
     needs = words_needs(
         call.store, {"levels": 2 * LEVEL_BYTES * n}, 0,
         [
             (kernels.write_levels, words, 0, levels, 0, 0), (kernels.write_listed, numbers, words, numbers, 0, levels),
-            (kernels.vertices_at, np.empty(0, np.int32), 0, 0, numbers), (kernels.halfway, levels, 0, 0, numbers),
+            (kernels.vertices_at, row, 0, 0, numbers), (kernels.halfway, levels, 0, 0, numbers),
+            (kernels.cover, words, 0, row, 0, 0), (kernels.cover_listed, numbers, words, numbers, 0, row),
         ],
     )  # fmt: skip
     found, fields = call.run(needs, lambda sweeps: _Fringes(sweeps).bounds(max_searches) if n else (0, 0, [], 0))
@@ -229,14 +233,14 @@ class _Fringes:
         for _ in range(2):
             self._sweep_twice(self.middle)
         self._search([self.middle])
-        level = int(self.levels[0].max())
-        upper = max(self.lower, 2 * level)
-        for sources in self._from_outside(level):
-            level = int(self.levels[0, sources[0]])
-            upper = max(self.lower, 2 * level)
+        upper = max(self.lower, 2 * int(self.levels[0].max()))
+        for sources in self._from_outside():
+            upper = max(self.lower, 2 * int(self.levels[0, sources[0]]))
             if self.lower == upper or (most is not None and self.num_searches >= most):
                 break
-            self._note(sources, _depths(self.words, sources))
+            depths = _depths(self.words, sources)
+            self._note(sources, depths)
+            self._cover(sources, self.lower - depths)
             self.words.sweeps.progress(SEARCHES, self.num_searches, 0)
         upper, num_searches = max(self.lower, upper), self.num_searches
         self._search([self.end])
@@ -265,6 +269,12 @@ class _Fringes:
         levels[np.arange(numbers.size), numbers] = 0
         self._note(numbers, _depths(self.words, numbers, levels))
 
+    def _cover(self, sources: Array, margins: Array) -> None:
+        """Leave out all near to vertices that are less eccentric than another one, by so much: none is more eccentric than that."""
+        for margin in np.unique(margins[margins > 0]).tolist():
+            for found in self.words.search(sources[margins == margin], depth_limit=margin, lists=True):
+                self.words.over_found(found, kernels.cover, kernels.cover_listed, self.levels[0])
+
     def _note(self, sources: Array, depths: Array) -> None:
         self.num_searches += sources.size
         if depths.max() > self.lower:
@@ -272,10 +282,10 @@ class _Fringes:
         if depths.min() < self.radius:
             self.radius, self.middle = int(depths.min()), int(sources[depths.argmin()])
 
-    def _from_outside(self, level: int) -> Iterator[Array]:
+    def _from_outside(self) -> Iterator[Array]:
         """Yield vertices, a word of them at a time, by level around the middle, the outermost first; of level 0 is the middle itself."""
         out = np.empty(NUM_SOURCES, np.int64)
-        for one in range(level, -1, -1):
+        for one in range(int(self.levels[0].max()), -1, -1):
             start, count = 0, NUM_SOURCES
             while count == NUM_SOURCES:
                 count, start = kernels.vertices_at(self.levels[0], one, start, out)

@@ -45,9 +45,9 @@ fast as two look through all words; bytes of a vertex and its word."""
 LISTED_LEVELS, LEAST_ROOM = 1 << 10, 1 << 16
 """Levels that are found in one call, at the most: a vector of 64 counts each. Vertices that lists have room for, at the least."""
 
-CHECKED_LEVELS, LONE_LEVELS, SHARED = 16, 1 << 10, 3.0
-"""After so many levels sources may go on alone, if a vertex is found by fewer than this on average; for so many others, until that is
-looked at again."""
+FEW, CHECKED_LEVELS, LONE_LEVELS, SHARED = 16, 16, 1 << 10, 3.0
+"""Sources that take one thread as long from lists as two alone: fewer do not go on alone. After so many levels the others may, if a vertex
+is found by fewer than this on average; for so many others, until that is looked at again."""
 
 SEARCHES = "searches"
 """Phase of progress: sources done, of how many."""
@@ -125,7 +125,7 @@ class SourceWords:
         forward, backward = _AGAINST if reverse else _ALONG
         self._begin(sources)
         union, level, last = self._bits_of(np.ones(sources.size)), 0, sys.maxsize if depth_limit is None else depth_limit
-        num, lone_from, lone_until = sources.size, CHECKED_LEVELS if sources.size > 1 else sys.maxsize, 0
+        num, lone_from, lone_until = sources.size, CHECKED_LEVELS if sources.size >= FEW else sys.maxsize, 0
         is_listed = self._list(num)
         while union and level < last:
             was_listed, was_alone = is_listed, level < lone_until

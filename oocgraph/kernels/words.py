@@ -304,6 +304,21 @@ def vertices_at(levels: Any, level: Any, start: Any, out: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
+def cover(found: Any, level: Any, levels: Any, start: Any, stop: Any) -> None:
+    """Set ``levels[v] = -1`` for each vertex of a range that is found."""
+    for v in range(start, stop):
+        if found[v] != _NONE:
+            levels[v] = -1
+
+
+@nb.njit(nogil=True, cache=True)
+def cover_listed(vertices: Any, words: Any, ends: Any, level: Any, levels: Any) -> None:
+    """Do as `cover` with vertices that `push_listed` has found."""
+    for i in range(ends[1], ends[ends.size - 1]):
+        levels[np.int64(vertices[i])] = -1
+
+
+@nb.njit(nogil=True, cache=True)
 def halfway(levels: Any, level: Any, distance: Any, out: Any) -> Any:
     """Find vertices that are `level` from one of two and lie on a shortest path of `distance` to the other.
 

@@ -37,6 +37,7 @@ def listing(request, monkeypatch):
     monkeypatch.setattr(source_words, "LISTED_LEVELS", levels)
     monkeypatch.setattr(source_words, "CHECKED_LEVELS", checked)
     monkeypatch.setattr(source_words, "LONE_LEVELS", 2 * levels)
+    monkeypatch.setattr(source_words, "FEW", 2)
     monkeypatch.setattr(source_words, "SHARED", 64.0 * bool(room))
     monkeypatch.setattr(lone_sources, "LEAST_ROOM", room)
 
@@ -271,6 +272,16 @@ def test_lists_that_are_not_symmetric_are_refused(tmp_path):
     entries.tofile(path)
     with pytest.raises(CorruptStoreError, match="is not the same in both directions; run `oocgraph check`"):
         oocgraph.diameter(graph)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_who_is_near_to_less_eccentric_vertices_is_left_out(tmp_path, seed):
+    """Where nearly all vertices are as eccentric as each other."""
+    random = nx.gnm_random_graph(1500, 6000, seed=seed)
+    graph, peer = connected(tmp_path / "g.zarr", random.subgraph(max(nx.connected_components(random), key=len)))
+    found = oocgraph.diameter(graph)
+    assert found.diameter == nx.diameter(peer, usebounds=True)
+    assert found.num_searches < peer.number_of_nodes() / 2
 
 
 def test_bounds_that_differ_are_no_diameter(tmp_path):
