@@ -79,19 +79,25 @@ class LoneSources:
         None, where a source needs more room, or rows that do not stay in memory. Where all sources have ended, the last level is one on
         which nothing is found.
         """
-        wanted = min(self._num_levels, most_levels, self._counts.shape[0])
-        self._counts[:wanted] = 0
         most = min(room // self._queue.shape[0], self._queue.shape[1])
+        while True:
+            num, missing = self._search(table, min(self._num_levels, most_levels, self._counts.shape[0]), most)
+            are_here = [table.bring(piece) for piece in missing]
+            if num or not missing or not all(are_here):
+                return num
+
+    def _search(self, table: PieceTable, wanted: int, most: int) -> tuple[int, set[int]]:
+        """Find as many levels as all sources have room for; returns how many, and which pieces are missing for more."""
+        self._counts[:wanted] = 0
         missing = self._on_each(
             lambda byte: kernels.search(table.pieces, self._seen, byte, self._queue, most, self._ends, self._counts, self._reached, wanted)
         )
-        are_here = [table.bring(piece) for piece in {*missing} - {-1}]
         num = int(self._reached.min())
         self._num_levels = 2 * num if num == wanted else num + num // 4 + 1
         if num and not self._counts[num - 1].any():  # all have ended
             num = int(np.argmin(self._counts[:num].any(axis=1))) + 1
         self._on_each(lambda byte: kernels.forget_levels(self._seen, byte, self._queue, self._ends, num, wanted))
-        return num if num or not are_here or not all(are_here) else self.search(table, most_levels, room)
+        return num, {*missing} - {-1}
 
     def keep(self, num: int) -> None:
         """Have the last of `num` levels be the front of all sources."""
