@@ -107,9 +107,9 @@ class LoneSources:
         """List what was found on `num` levels; see `oocgraph.kernels.lanes.list_levels`."""
         kernels.list_levels(self._queue, self._ends, num, found, vertices, words, ends)
 
-    def leave(self, frontier: Array) -> int:
-        """Put the fronts into the words of the frontier; returns how many vertices they have, added up."""
-        return int(kernels.join(self._queue, self._ends, frontier))
+    def leave(self, frontier: Array) -> None:
+        """Put the fronts into the words of the frontier."""
+        kernels.join(self._queue, self._ends, frontier)
 
     def _on_each(self, call: Any) -> list[Any]:
         return self._sweeps.team.run(call, range(NUM_BYTES), EDGE_SECONDS * 4 * self._queue.size)

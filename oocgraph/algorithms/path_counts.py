@@ -18,6 +18,7 @@ from oocgraph.errors import ArgumentError
 from oocgraph.kernels import betweenness as kernels
 from oocgraph.kernels.betweenness import LANES, WORD
 from oocgraph.kernels.piece_rows import DONE, MISSING, empty_pieces
+from oocgraph.sparse.edge_stream import table_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
@@ -50,7 +51,7 @@ def path_needs(store: CSRStore, vectors: dict[str, int]) -> Needs:
     return Needs(
         vectors={
             "numbers of paths": 8 * LANES * n, "levels": 2 * LANES * n, "lanes": 3 * n, "centrality": 8 * n,
-            "listed vertices": 2 * 9 * most_listed(n), "sizes of levels": 20 * UNSEEN, **vectors,
+            "listed vertices": 2 * 9 * most_listed(n), "sizes of levels": 20 * UNSEEN, "tables of pieces": 2 * table_bytes(n), **vectors,
         },
         result_bytes=8 * n, lists=("in", "out"),
         kernels=[

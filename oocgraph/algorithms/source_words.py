@@ -28,7 +28,7 @@ from oocgraph.engine.sweeps import Lists, Needs, Rows, Selection, Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import words as kernels
 from oocgraph.kernels.piece_rows import GROWN, MISSING, empty_pieces
-from oocgraph.sparse.edge_stream import PieceTable
+from oocgraph.sparse.edge_stream import PieceTable, table_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
@@ -85,7 +85,7 @@ def words_needs(store: CSRStore, vectors: dict[str, int], result_bytes: int, ver
         vectors={
             "words of sources": WORD_BYTES * store.num_rows, "listed vertices": ENTRY_BYTES * _room(store.num_rows),
             "sources alone": lone_bytes(store, LISTED_LEVELS),
-            "counts of levels": 8 * (NUM_SOURCES + 1) * LISTED_LEVELS, **vectors,
+            "counts of levels": 8 * (NUM_SOURCES + 1) * LISTED_LEVELS, "tables of pieces": 2 * table_bytes(store.num_rows), **vectors,
         },
         result_bytes=result_bytes, lists=("in", "out"),
         kernels=[(kernels.pull, words, words, words, word), (kernels.push, words, words, words)],

@@ -156,12 +156,11 @@ def keep_front(queue: Any, ends: Any, num: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def join(queue: Any, ends: Any, frontier: Any) -> Any:
-    """Put the fronts of all sources into words; returns their sizes, added up."""
+def join(queue: Any, ends: Any, frontier: Any) -> None:
+    """Put the fronts of all sources into words."""
     for lane in range(queue.shape[0]):
         for i in range(ends[lane, 0], ends[lane, 1]):
             frontier[np.int64(queue[lane, i])] |= np.uint64(1) << np.uint64(lane)
-    return np.sum(ends[:, 1] - ends[:, 0])
 
 
 @nb.njit(nogil=True, cache=True, inline="always")

@@ -308,6 +308,11 @@ class PieceTable:
         return True
 
 
+def table_bytes(num_rows: int) -> int:
+    """Return what it takes to make a `PieceTable`."""
+    return 28 * (num_rows // BLOCK_ROWS + 1)
+
+
 def _fields(part: PartialCSR) -> list[tuple[str, Any]]:
     """Return what a piece has: names and slices."""
     named = {"pointers": part.pointers, "indices": part.indices, "values": part.values}
