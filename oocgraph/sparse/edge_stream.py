@@ -239,7 +239,7 @@ class EdgeStream:
     def _read(self, i: int, buffers: dict[str, Array]) -> PartialCSR:
         part = self.parts[i]
         unread = part if i >= self._num_resident else replace(part, indices=self._resident[part.start : part.stop])
-        loaded = unread.load(buffers, direct=self._direct)
+        loaded = unread.load(buffers, direct=_ALIGNED if self._direct else ())
         with self._counting:
             self.bytes_requested += self._read_bytes(i)
         return loaded

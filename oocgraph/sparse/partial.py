@@ -15,7 +15,7 @@ the paper in: ranges are half-open; pointers are uncut until asked for; empty li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeVar
 
@@ -75,13 +75,13 @@ class Partial:
         """Bytes of the nonzeros in memory."""
         return sum(slice_.nbytes for slice_ in self._slices().values())
 
-    def load(self, buffers: Mapping[str, Any] | None = None, *, direct: bool = False) -> Self:
+    def load(self, buffers: Mapping[str, Any] | None = None, *, direct: Collection[str] = ()) -> Self:
         """Return the part with slices of a store read: into `buffers` (by field) where given; itself when all is in memory.
 
-        `direct`: around the page cache, where that can be done (`oocgraph.store.arrays.PlainArray.read_into`).
+        `direct`: fields that are read around the page cache, where that can be done (`oocgraph.store.arrays.PlainArray.read_into`).
         """
         read: dict[str, Any] = {
-            name: slice_.read(None if buffers is None else buffers.get(name), direct=direct)
+            name: slice_.read(None if buffers is None else buffers.get(name), direct=name in direct)
             for name, slice_ in self._slices(pointers=True).items()
             if isinstance(slice_, StoredSlice)
         }
