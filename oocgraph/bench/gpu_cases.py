@@ -314,7 +314,7 @@ def _held(runtime: DeviceRuntime) -> dict[str, Any]:
         "planes_resident": runtime.planes_resident,
         "plane_bytes": sum(int(one.heads.edges.nbytes) for one in both),
         "resident_bytes": sum(int(one.resident.nbytes) for one in both),
-        "pinned_bytes": reserved.get("pinned staging", 0) + reserved.get("pinned edges", 0),
+        "pinned_bytes": sum(size for name, size in reserved.items() if name.startswith("pinned ")),
         "row_capacity": runtime.subgraph.capacity,
         "load_seconds": runtime.load_seconds,
     }

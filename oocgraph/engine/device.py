@@ -1,8 +1,8 @@
 """Searches of a whole graph on one GPU of this process.
 
 In: a store, a budget of device memory and one of host memory. Out: a `DeviceRuntime`, loaded once, on which `oocgraph.engine.levels` runs
-any number of searches. What is charged to either budget is in `plan.device_residency`; a search allocates its result on the host, nothing
-else.
+any number of searches. What is charged to either budget is in `plan.device_residency`; a search allocates nothing but its result, where the
+last ones, which have memory of their own (`oocgraph.engine.result_memory`), are still in use.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.device_engine import DeviceEngine
 from oocgraph.engine.device_load import device_limit_bytes, load_device_graph
 from oocgraph.engine.device_state import DeviceArrays, DeviceState
+from oocgraph.engine.result_memory import ResultMemory
 from oocgraph.engine.whole import WholeGraph
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels import warm
@@ -36,6 +37,7 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
     """A graph ready for searches on a GPU. Use `DeviceRuntime.open` in a ``with`` statement."""
 
     arrays: DeviceArrays
+    result_memory: ResultMemory
     budget: Budget
     device_limit: int
     road: bool
@@ -108,6 +110,7 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
         try:
             runtime = cls(store, loaded, device, kernels, io_threads=io_threads, scratch_bytes=BUFFER_BYTES, knobs=knobs)
             runtime.arrays = DeviceArrays(device, store.index_dtype, store.num_rows)
+            runtime.result_memory = ResultMemory(device, loaded.residency.num_results, loaded.residency.result_bytes)
         except BaseException:
             loaded.close()
             raise
@@ -151,9 +154,18 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
     def results(self, state: DeviceState) -> tuple[Array, Array]:
         """Return parent and level on the host."""
         n, a = state.num_vertices, state.arrays
+        sources = a.parent[:n], a.level32[:n] if state.wide else a.level8[:n]
         with self.naming(state):
-            parent, level = self.staged.download_all(a.parent[:n], a.level32[:n] if state.wide else a.level8[:n])
+            found = self.result_memory.download(self.kernels.stream, *sources)
+            parent, level = self.staged.download_all(*sources) if found is None else found
         return parent, level
+
+    def close(self) -> None:
+        """End the threads, close the files, give the memory back, but that of results; closing again does nothing."""
+        memory = self.__dict__.get("result_memory")
+        super().close()
+        if memory is not None:
+            memory.close()
 
     def advance(self, state: DeviceState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
         """Make the vertices found in this iteration the frontier, and record its metrics."""

@@ -102,7 +102,10 @@ class DeviceEngine(Closing):
         self.store, self.graph, self.device, self.kernels, self.knobs, self.partition = store, graph, device, kernels, knobs, partition
         self.subgraph = DependencySubgraph(device, kernels, num_words(store.num_rows), graph.residency.row_capacity)
         self.tiny = TinyLevels(device, kernels)
-        self.staged = StagedEdges(device, kernels, graph.residency, io_threads=io_threads, scratch_bytes=scratch_bytes)
+        self.staged = StagedEdges(
+            device, kernels, graph.residency, io_threads=io_threads, scratch_bytes=scratch_bytes,
+            fetches_rows=not (graph.push.all_resident and graph.pull.all_resident),
+        )  # fmt: skip
         self.lifetime = Lifetime(store.url)
         self.outside_byte_cost = LINK_BYTE_COST if graph.pull.in_host_memory else DISK_BYTE_COST
         self._accesses: list[Access] = []

@@ -118,6 +118,7 @@ def load_device_graph(
         max_host_edges=max_host_edges,
     )
     budget.reserve("pinned staging", residency.host_staging_bytes)
+    budget.reserve("pinned results", residency.host_result_bytes)
     budget.reserve("pinned edges", residency.host_edge_bytes)
     held: list[DeviceAdjacency] = []
     try:

@@ -99,6 +99,8 @@ class StagedEdges:
         Reading threads, and the scratch buffer of each.
     dtypes
         Of what an edge has: of its neighbour, and of more, such as a weight; by default the former alone.
+    fetches_rows
+        Whether rows come to the host: not where the device has all edges.
 
     Attributes
     ----------
@@ -108,12 +110,12 @@ class StagedEdges:
 
     def __init__(
         self, device: Device, kernels: GpuKernels, residency: DeviceResidency | PathsResidency, *, io_threads: int, scratch_bytes: int,
-        dtypes: Sequence[np.dtype[Any]] | None = None,
+        dtypes: Sequence[np.dtype[Any]] | None = None, fetches_rows: bool = True,
     ) -> None:  # fmt: skip
         self._device, self._kernels, self._dtypes = device, kernels, dtypes or [kernels.dtype]
         sizes = [dtype.itemsize for dtype in self._dtypes]
         self.edge_bytes, self._order = sum(sizes), sorted(range(len(sizes)), key=lambda i: -sizes[i])
-        rows = residency.row_capacity
+        rows = residency.row_capacity if fetches_rows else 0
         self._start = device.pinned(8 * rows).view(np.int64)
         self._offset = device.pinned(8 * (rows + 1)).view(np.int64)
         self._transfers = Transfers(device, kernels.stream)

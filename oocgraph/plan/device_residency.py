@@ -52,6 +52,9 @@ HOST_SHARE = 1 / 4
 HOST_ROW_BYTES = 16
 """Of a row whose edges host threads gather: where it begins, and where its edges go."""
 
+NUM_RESULTS = 2
+"""Results that stay in the page-locked memory that the device has written them to: the one that the caller has still, and the next."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSizes:
@@ -96,13 +99,15 @@ class DeviceResidency:
         First edges in pinned host memory, per group, counted from the first as those on the device are; 0 where that would add none.
     row_capacity
         Rows in a batch.
+    num_results, result_bytes
+        Results that have room in pinned host memory, and the room of each; none of a partition.
     num_buffers, buffer_bytes
         Staging buffers on the device, and as many of pinned host memory.
     road
         Whether the degrees are alike and low, as in graphs of high diameter: levels are then 32 bits from the start.
     state_bytes, lookup_bytes, subgraph_bytes, staging_bytes, plane_bytes, resident_bytes
         What each takes on the device; `state_bytes` with what is fixed, `subgraph_bytes` is the batch of rows and its prefix sums.
-    host_staging_bytes, host_edge_bytes
+    host_staging_bytes, host_result_bytes, host_edge_bytes
         Pinned host memory.
     """
 
@@ -110,6 +115,8 @@ class DeviceResidency:
     num_resident: tuple[int, ...]
     num_host: tuple[int, ...]
     row_capacity: int
+    num_results: int
+    result_bytes: int
     num_buffers: int
     buffer_bytes: int
     road: bool
@@ -123,6 +130,11 @@ class DeviceResidency:
     host_edge_bytes: int
 
     @property
+    def host_result_bytes(self) -> int:
+        """Pinned memory of results."""
+        return self.num_results * self.result_bytes
+
+    @property
     def device_bytes(self) -> int:
         """All that is charged to the budget of device memory."""
         on_device = self.state_bytes + self.lookup_bytes + self.subgraph_bytes
@@ -131,7 +143,7 @@ class DeviceResidency:
     @property
     def host_bytes(self) -> int:
         """All that is charged to the host's budget."""
-        return self.host_staging_bytes + self.host_edge_bytes
+        return self.host_staging_bytes + self.host_result_bytes + self.host_edge_bytes
 
 
 def plan_device_residency(
@@ -170,6 +182,10 @@ def plan_device_residency(
     _check_budgets(sizes, available_bytes, limit_bytes, host_available_bytes, host_limit_bytes, shares)
     item, all_edges = sizes.itemsize, sum(sizes.num_edges)
     left, host_left = available_bytes - least_bytes(sizes), host_available_bytes - host_least_bytes(sizes)
+    road = sizes.skew < SKEWED and sizes.num_edges[-1] < ROAD_DEGREE * sizes.num_vertices
+    result = sizes.num_vertices * (item + (4 if road else 1)) if sizes.num_owned is None else 0
+    num_results = min(NUM_RESULTS, int(HOST_SHARE * host_left / result)) if result and host_left > 0 else 0
+    host_left -= num_results * result
     planes = aligned_plane_edges(sizes.plane_edges if max_planes is None else sizes.plane_edges[: max_planes + 1])
     buffer, rows, resident = MIN_BUFFER_BYTES, fewest_rows(sizes), (0,) * len(sizes.num_edges)
     if all_resident := all_edges * item <= left:
@@ -183,20 +199,22 @@ def plan_device_residency(
     num_planes = max(k for k, edges in enumerate(wanted) if edges * item <= left)
     left -= planes[num_planes] * item
     if all_resident:
-        rows = _rows_within(sizes, left, HOST_SHARE * host_left)
+        rows = _rows_within(sizes, left, float("inf"))  # which none comes to the host of
     else:
         resident = tuple(whole_pages(edges * left // (all_edges * item), edges, item) for edges in sizes.num_edges)
-    host_staging = HOST_FIXED_BYTES + NUM_BUFFERS * buffer + HOST_ROW_BYTES * rows
-    host_bytes = host_available_bytes - host_staging
+    host_staging = HOST_FIXED_BYTES + NUM_BUFFERS * buffer + (0 if all_resident else HOST_ROW_BYTES * rows)
+    host_bytes = host_available_bytes - host_staging - num_results * result
     host = _host_edges(sizes, resident, host_bytes if max_host_edges is None else min(host_bytes, max_host_edges * item))
     return DeviceResidency(
         num_planes=num_planes,
         num_resident=resident,
         num_host=host,
         row_capacity=rows,
+        num_results=num_results,
+        result_bytes=result,
         num_buffers=NUM_BUFFERS,
         buffer_bytes=buffer,
-        road=sizes.skew < SKEWED and sizes.num_edges[-1] < ROAD_DEGREE * sizes.num_vertices,
+        road=road,
         state_bytes=state_bytes(sizes),
         lookup_bytes=sizes.lookup_bytes,
         subgraph_bytes=subgraph_bytes(sizes, rows),
