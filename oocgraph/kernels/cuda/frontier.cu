@@ -1,20 +1,23 @@
 // What the plan wants to know of a frontier, and the forms that it and the results take.
 
-// Marked vertices and the sum of their degrees, as this thread sees them.
+// Marked vertices and the sum of their degrees, as this thread sees them. A warp reads 32 words at once, far apart, so that all warps get some of
+// the hubs', where each vertex has another degree: the rows of such a word are looked up by a lane each, those of others all at once.
 __device__ __forceinline__ void count_rows(const u32* __restrict__ words, i64 num_words, const Lookup& rows, i64& num_rows, i64& num_edges) {
-  for (i64 base = global_warp() * 32; base < num_words; base += num_warps() * 32) {
-    i64 w = base + lane_id();
+  int lane = lane_id();
+  for (i64 w0 = global_warp(); w0 < num_words; w0 += 32 * num_warps()) {
+    i64 w = w0 + lane * num_warps();
     u32 bits = w < num_words ? words[w] : 0u;
-    if (!bits) continue;
+    bool is_mixed = bits != 0u;
     num_rows += __popc(bits);
-    i64 c = rows.num_indptr ? 0 : find_class(rows.first, rows.num_classes, w * 32);
-    if (!rows.num_indptr && (c + 1 == rows.num_classes || w * 32 + 31 < rows.first[c + 1])) {
-      num_edges += (i64)__popc(bits) * rows.value[c];
-      continue;
+    if (bits && !rows.num_indptr) {
+      i64 c = find_class(rows.first, rows.num_classes, w * 32);
+      is_mixed = c + 1 < rows.num_classes && w * 32 + 31 >= rows.first[c + 1];
+      if (!is_mixed) num_edges += (i64)__popc(bits) * rows.value[c];
     }
-    for (; bits; bits &= bits - 1) {
-      i64 begin, end;
-      row_after(rows, c, w * 32 + __ffs((int)bits) - 1, begin, end);
+    for (u32 mixed = __ballot_sync(FULL, is_mixed); mixed; mixed &= mixed - 1) {
+      int k = __ffs((int)mixed) - 1;
+      i64 begin = 0, end = 0;
+      if (__shfl_sync(FULL, bits, k) >> lane & 1u) row_of(rows, (w0 + k * num_warps()) * 32 + lane, begin, end);
       num_edges += end - begin;
     }
   }
@@ -27,7 +30,8 @@ extern "C" __global__ void count_edges(const u32* __restrict__ words, i64 num_wo
   add_of_block(counters, {slot, slot_edges}, {num_rows, num_edges});
 }
 
-#define LOOKED_AT 16  // edges that a thread asks for before it looks at the first
+#define LOOKED_AT 16        // edges that a thread asks for before it looks at the first
+#define PLANES_LOOKED_AT 8  // planes of which it asks for an entry each
 
 // What a sample looks at, and what this thread has seen.
 template <class I>
@@ -57,9 +61,23 @@ __device__ __forceinline__ void try_pull(
     i64 v = w * 32 + lane_id(), begin = 0, end = 0;
     bool is_open = v < s.num_vertices && !(visited[w] >> lane_id() & 1u), hit = false;
     s.sampled += is_open;
-    for (int k = 0; k < s.num_planes && is_open && !hit && v < s.plane_length[k]; k++) {
-      s.probes++;
-      hit = is_marked(frontier, s.planes[s.plane_offset[k] + v]);
+    for (int k0 = 0; k0 < s.num_planes && __any_sync(FULL, is_open && !hit && v < s.plane_length[k0]); k0 += PLANES_LOOKED_AT) {
+      I y[PLANES_LOOKED_AT];
+      u32 asked = 0u, marked = 0u;
+#pragma unroll
+      for (int j = 0; j < PLANES_LOOKED_AT; j++) {
+        y[j] = 0;
+        if (is_open && !hit && k0 + j < s.num_planes && v < s.plane_length[k0 + j]) {
+          y[j] = s.planes[s.plane_offset[k0 + j] + v];
+          asked |= 1u << j;
+        }
+      }
+      __syncwarp();  // so that the compiler asks for all of them before it waits for one
+#pragma unroll
+      for (int j = 0; j < PLANES_LOOKED_AT; j++)
+        if (asked >> j & 1u) marked |= is_marked(frontier, y[j]) << j;
+      s.probes += marked ? __ffs((int)marked) : __popc(asked);
+      hit = hit || marked != 0u;
     }
     if (is_open && !hit && v < s.plane_length[s.num_planes]) {
       row_of(rows, v, begin, end);
