@@ -7,6 +7,7 @@ import sys
 from distributed import Client, LocalCluster
 
 import oocgraph
+from oocgraph import Resources
 
 
 def search(url, cluster, **options):
@@ -25,5 +26,5 @@ if __name__ == "__main__":
     else:
         made = LocalCUDACluster(dashboard_address=":0")
     with made as cluster:
-        found = search(sys.argv[1], cluster, device="cuda")
+        found = search(sys.argv[1], cluster, resources=Resources(device="cuda"))
         print(type(cluster).__name__, found.device, found.seconds, "s")
