@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -209,7 +210,7 @@ def multiply_where_it_is(
     budget = Budget(device_limit_bytes(device, device_memory_budget), baseline_bytes=0)
     entry_bytes = (dtype.itemsize if semiring.uses_values else 0) + 2 * 8  # where values and indices have to be converted
     budget.reserve(f"the product on {device.name}", sum(part.shape) * dtype.itemsize + 16 * (part.num_lines + 1) + part.stop * entry_bytes)
-    arrays, own = _arrays(part, dtype, semiring), x.astype(dtype)
+    arrays, own = _arrays(part, dtype, semiring), x.astype(dtype, copy=False)
     kernels = GpuProductKernels(device, arrays["indices" if "indices" in arrays else "rows"].dtype, dtype)
     y, offset = device.empty(part.shape[0], dtype), device.empty(part.num_lines + 1, np.int64)
     device.wait_for_others()
@@ -222,10 +223,8 @@ def multiply_where_it_is(
 
 def _refuse_nan_there(vector: Any, message: str) -> None:
     """Raise with the position of the first NaN of a device's array."""
-    if vector.dtype.kind == "f" and vector.size:
-        bad = ~((vector >= 0) | (vector < 0))
-        if bool(bad.any()):
-            raise ArgumentError(message.format(f"{int(bad.argmax()):,}"))
+    if vector.dtype.kind == "f" and vector.size and isnan(float(vector.min())):
+        raise ArgumentError(message.format(f"{int((vector != vector).argmax()):,}"))  # noqa: PLR0124
 
 
 def _arrays(part: Any, dtype: np.dtype[Any], semiring: Semiring) -> dict[str, Any]:
@@ -234,7 +233,7 @@ def _arrays(part: Any, dtype: np.dtype[Any], semiring: Semiring) -> dict[str, An
     names = [name for name in ("indices", "pointers", "rows", "columns") if hasattr(part, name)]
     for name in names:
         array = getattr(part, name)
-        found[name] = array.view(np.uint32) if array.dtype.itemsize == 4 else array.astype(np.int64)
+        found[name] = array.view(np.uint32) if array.dtype.itemsize == 4 else array.astype(np.int64, copy=False)
     if semiring.uses_values:
-        found["values"] = (part.values != 0).astype(dtype) if semiring.is_boolean else part.values.astype(dtype)
+        found["values"] = (part.values != 0).astype(dtype) if semiring.is_boolean else part.values.astype(dtype, copy=False)
     return found

@@ -111,6 +111,10 @@ class Device(Protocol):
         """Whether `module` would have to compile: neither this process nor the cache on disk has the kernels for this device."""
         ...
 
+    def resident_blocks(self, function: Any, block: int) -> int:
+        """Return how many blocks, of `block` threads each, of a kernel of `module` a multiprocessor holds at once."""
+        ...
+
     def launch(self, function: Any, grid: int, block: int, args: tuple[Any, ...], stream: Any) -> None:
         """Start a kernel of `module`.
 

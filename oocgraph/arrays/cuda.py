@@ -50,6 +50,9 @@ _loaded: WeakKeyDictionary[Any, dict[tuple[int, Source], _Functions]] = WeakKeyD
 
 _loading = threading.Lock()
 
+_of_arrays: WeakKeyDictionary[type, dict[int, CudaDevice]] = WeakKeyDictionary()
+"""Devices that hold arrays which were given to this process, by the class of these."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -84,8 +87,12 @@ def num_uncompiled(sources: Sequence[Source], ordinal: int | None = None) -> int
 
 
 def device_of(array: Any) -> CudaDevice:
-    """Open the device that holds an array of CuPy's."""
-    return open_cuda(int(array.device.id))
+    """Open the device that holds an array of CuPy's; it is looked at once, which takes milliseconds."""
+    ordinal = int(array.device.id)
+    known = _of_arrays.setdefault(type(array), {})
+    if (found := known.get(ordinal)) is None:
+        found = known[ordinal] = open_cuda(ordinal)
+    return found
 
 
 def _on_device(method: Callable[Concatenate[CudaDevice, P], R]) -> Callable[Concatenate[CudaDevice, P], R]:
@@ -302,6 +309,11 @@ class CudaDevice:
     @property
     def _target(self) -> Target:
         return _target(self._cupy, self.ordinal)
+
+    @_on_device
+    def resident_blocks(self, function: Any, block: int) -> int:
+        """Return how many blocks, of `block` threads each, of a kernel a multiprocessor holds at once."""
+        return int(self._cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.ptr, block, 0))
 
     @_on_device
     def launch(self, function: Any, grid: int, block: int, args: tuple[Any, ...], stream: Any) -> None:

@@ -25,10 +25,6 @@ SHARE_EDGES = 2048
 MIN_SHARE_EDGES = 256
 """Fewest: one for each thread of a block."""
 
-WAVE_BLOCKS = {4: (8, 6), 8: (6, 5)}
-"""Blocks of `spmv` that a multiprocessor holds at once, by the bytes of an id and by how it adds: it has 65,536 registers, and sm_90 takes
-32, 40, 36 and 44 a thread. No more are launched, so that no second wave is begun for a few of them."""
-
 COLUMN_BLOCKS = 4
 """Blocks of `spmv_columns` that a multiprocessor holds, each with 32 KiB for its hubs."""
 
@@ -107,6 +103,10 @@ class GpuProductKernels:
         module = device.module(*source)
         self._functions = {name: module.get_function(name) for name in source.names}
         self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
+        self._wave = {  # blocks of `spmv` that are there at once: no more are launched, so that no second wave begins for a few of them
+            ring: device.num_multiprocessors * device.resident_blocks(self._functions[f"spmv<{self._index}, {self._value}, {ring}>"], BLOCK)
+            for ring in (PLUS, MIN)
+        }
         self.stream = device.stream()
 
     def set_values(self, y: Array, value: float) -> None:
@@ -136,7 +136,7 @@ class GpuProductKernels:
         """Add to `y` ((num_rows,)) the product of rows that begin at `offset` ((num_rows + 1,) int64, local) and the whole vector."""
         if not indices.size:
             return
-        most = WAVE_BLOCKS[self.index_dtype.itemsize][_ring(semiring)] * self.device.num_multiprocessors
+        most = self._wave[_ring(semiring)]
         share = share_edges(indices.size, most)
         ends = np.int64(0), np.int64(0), np.int64(indices.size), np.int32(share)
         self._launch(

@@ -129,6 +129,7 @@ class FakeCupy(ModuleType):
         self.cuda = SimpleNamespace(
             runtime=self.runtime,
             nvrtc=self.nvrtc,
+            driver=SimpleNamespace(occupancyMaxActiveBlocksPerMultiprocessor=lambda function, block, _shared: 65536 // (function * block)),
             function=SimpleNamespace(Module=self._module),
             Device=self._device,
             PinnedMemory=self._pinned,

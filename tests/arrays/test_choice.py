@@ -175,9 +175,14 @@ def test_devices_are_numbered_alike_at_every_call(offer):
     assert [one.ordinal for one in devices_choice("cuda", 1)[0]] == [1, 0, 2, 3]
 
 
-def test_device_of_an_array_is_the_one_that_holds_it(offer):
+def test_device_of_an_array_is_the_one_that_holds_it(offer, monkeypatch):
+    """It is looked at once."""
+    monkeypatch.setattr(cuda, "_of_arrays", {})
     offer(FakeCupy(count=2))
-    assert cuda.device_of(SimpleNamespace(device=SimpleNamespace(id=1))).ordinal == 1
+    arrays = [SimpleNamespace(device=SimpleNamespace(id=ordinal)) for ordinal in (1, 0, 1)]
+    found = [cuda.device_of(array) for array in arrays]
+    assert [one.ordinal for one in found] == [1, 0, 1]
+    assert found[0] is found[2]
 
 
 @pytest.mark.parametrize(("capability", "hint"), [((7, 0), True), ((3, 5), False)])

@@ -72,6 +72,12 @@ def test_a_call_leaves_the_current_device_of_the_thread(cupy):
     assert cupy.runtime.getDevice() == 1
 
 
+def test_blocks_that_are_there_at_once_are_what_the_driver_says(cupy, device):
+    """By the registers of a kernel, here 64 a thread."""
+    assert device.resident_blocks(SimpleNamespace(ptr=64), 256) == 4
+    assert device.resident_blocks(SimpleNamespace(ptr=64), 128) == 8
+
+
 def test_pinned_memory_bypasses_the_pool_and_can_be_mapped(cupy, device):
     """Exactly the bytes that were asked for, portable and mapped; writable."""
     pinned = device.pinned(1000)

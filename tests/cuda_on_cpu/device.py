@@ -208,6 +208,10 @@ class CpuDevice:
         """Say that nothing has to be compiled: what g++ makes is kept."""
         return False
 
+    def resident_blocks(self, _function: CpuFunction, block: int) -> int:
+        """As many as 2,048 threads make."""
+        return 2048 // block
+
     @_operation
     def launch(self, function: CpuFunction, grid: int, block: int, args: tuple[Any, ...], stream: CpuStream) -> None:
         """Queue a kernel."""

@@ -247,14 +247,14 @@ class LikeCupy(DeviceArray):
     def __getitem__(self, key):
         return super().__getitem__(key) if isinstance(key, slice) else self.plain()[key]
 
-    def astype(self, dtype):
-        return put(self.plain().astype(dtype))
-
-    def any(self):
-        return self.plain().any()
+    def astype(self, dtype, copy=True):
+        return self if self.dtype == dtype and not copy else put(self.plain().astype(dtype))
 
     def all(self):
         return self.plain().all()
+
+    def min(self):
+        return self.plain().min()
 
     def argmax(self):
         return self.plain().argmax()
