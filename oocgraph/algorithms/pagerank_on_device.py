@@ -54,7 +54,7 @@ def ranking_on(
         opened.on_devices("ranks", lambda: RankVectors(devices, store.num_rows, device_rooms(devices, opened, requested))),
         stored_on(
             devices, store, opened, budget, transpose=True, column=column, dtype=np.dtype(np.float64), semiring=ring, requested=requested,
-            whole_rows=True,
+            whole_rows=True, repeats=True,
         ) as matrix,
     ):  # fmt: skip
         matrix.set_width(1)

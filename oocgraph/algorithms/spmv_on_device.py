@@ -118,6 +118,7 @@ def _each_tile(
 def stored_on(
     devices: Sequence[Device], store: CSRStore, opened: OpenedForGraph, budget: Budget, *, transpose: bool, column: str | None,
     dtype: np.dtype[Any], semiring: Semiring, requested: str | int | None, width: int = 1, whole_rows: bool = False,
+    repeats: bool = False,
 ) -> Iterator[DeviceMatrix]:  # fmt: skip
     """Yield the matrix of a graph on devices: where the graph is open, the one of the last call, else for this call.
 
@@ -129,6 +130,8 @@ def stored_on(
         Device memory that may be held, of each device.
     transpose, column, dtype, semiring, width, whole_rows
         As for `DeviceMatrix`; `column` is the edge column of the values, None: 1 each.
+    repeats
+        Whether one call multiplies many times.
 
     Raises
     ------
@@ -142,9 +145,10 @@ def stored_on(
     def read(piece: Any, buffers: dict[str, Array]) -> Any:
         return checked_piece(piece.load(buffers), semiring, f"{column} of {store.url}")
 
+    group = "in" if transpose else "out"
     options: dict[str, Any] = {
-        "read": read, "keep": opened.keeps, "width": width, "whole_rows": whole_rows,
-        "first_indices": opened.first_indices("in" if transpose else "out"),
+        "read": read, "keep": opened.keeps or repeats, "width": width, "whole_rows": whole_rows,
+        "first_indices": opened.first_indices(group), "host_indices": opened.host_indices(group),
     }  # fmt: skip
     with opened.on_devices(key, lambda: _opened(devices, matrix, dtype, semiring, opened, budget, requested, **options)) as found:
         yield found
@@ -161,7 +165,7 @@ def _opened(
         found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, width=width, **options)
         if width > found.most_width:
             return None
-        found.charge(budget)
+        found.charge(budget, hold=options["keep"])
         return found
 
     wide = None

@@ -1,4 +1,4 @@
-"""Products on GPUs, measured: resident and streamed, cut by nonzeros and by rows, by rows and by columns, on 1 to all devices.
+"""Products on GPUs, measured: resident, held and streamed, cut by nonzeros and by rows, by rows and by columns, on 1 to all devices.
 
 In: a graph store, devices. Out: a `Report`. The graph is multiplied in store order with random float64 values; all products take turns,
 so that other load falls on all. cuSPARSE multiplies the same arrays on the first device, with the vectors there for both. Bytes over the
@@ -69,8 +69,9 @@ def bench_spmv_on_devices(
     Notes
     -----
     ``num_devices`` lists what was made on so many. All kinds of products are open at once, each with its share of a device's memory, in
-    which ``resident_share`` of the matrix is resident. ``link_bytes`` are of one product of that;
-    ``seconds`` its time with both vectors over the link, ``device_seconds`` without; ``cut_seconds`` what finding the parts takes and
+    which ``resident_share`` of the matrix is resident. ``link_bytes`` are of one product of that; ``seconds`` its time with both vectors
+    over the link, ``device_seconds`` without; ``streamed`` and ``held`` are products of the graph without values, of which nothing stays on
+    a device: its pieces come from its files, or from page-locked memory; ``cut_seconds`` what finding the parts takes and
     ``load_seconds`` bringing them there; ``merge_seconds`` what putting parts together takes, by rows and by columns; ``balance`` the
     nonzeros of the largest part by their mean, of parts of equal nonzeros and of equal rows; ``unplaced_ratio`` the time with threads
     anywhere by that with threads near to their device, on machines of several NUMA nodes. ``is_executed_on_cpu``: there was no GPU,
@@ -85,7 +86,7 @@ def bench_spmv_on_devices(
     rooms = device_rooms(devices, Unopened(budget.limit_bytes), device_memory_budget)
     measured, invalid = [], list[str]()
     for count in range(1, len(devices) + 1):
-        found = _on(devices[:count], rooms[:count], matrix, x, store, num_rounds, progress)
+        found = _on(devices[:count], rooms[:count], matrix, x, store, num_rounds, progress, budget)
         invalid += [
             f"the product ({name}, {count} devices) differs from SciPy's by {worst:g}"
             for name, y in found.pop("results").items()
@@ -114,7 +115,8 @@ def bench_spmv_on_devices(
 
 
 def _on(
-    devices: Sequence[Device], rooms: Sequence[int], matrix: Any, x: Array, store: CSRStore, num_rounds: int, progress: Progress
+    devices: Sequence[Device], rooms: Sequence[int], matrix: Any, x: Array, store: CSRStore, num_rounds: int, progress: Progress,
+    budget: Budget,
 ) -> dict[str, Any]:  # fmt: skip
     """Measure on some devices."""
     (whole,) = balanced_partition(matrix, 1)
@@ -125,6 +127,7 @@ def _on(
         "equal_rows": (whole, {"keep": True, "bounds": rows}),
         "columns": (_columns_of(matrix), {"keep": True}),
         "streamed": (stored, {"read": lambda piece, buffers: piece.load(buffers)}),
+        "held": (stored, {"read": lambda piece, buffers: piece.load(buffers)}),
     }
     if len(machine_topology()) > 1:
         kinds["unplaced"] = (whole, {"keep": True, "cores": {}})
@@ -136,6 +139,9 @@ def _on(
             one = DeviceMatrix(devices, what, np.dtype(np.float64), RING, device_limits=share_of_room, **options)
             cut_seconds[name], began = time.perf_counter() - began, time.perf_counter()
             stack.enter_context(one)
+            if name == "held":
+                for share in one.shares:
+                    share.hold(num_bytes=budget.available_bytes)
             one.open()
             load_seconds[name] = time.perf_counter() - began
             one.x[:, 0] = x
@@ -150,8 +156,9 @@ def _on(
             name: one[1:] for name, one in in_turn(subjects, range(num_rounds + 1), progress, phase=f"{PRODUCTS}: {count}").items()
         }  # the first of each warms caches
         resident, streamed = opened["resident"], opened["streamed"]
+        assert all(share.num_held == len(share.pieces) for share in opened["held"].shares)
         before = streamed.bytes_requested, resident.bytes_requested
-        results = {name: one.multiply(RING)[:, 0].copy() for name, one in opened.items() if name != "streamed"}
+        results = {name: one.multiply(RING)[:, 0].copy() for name, one in opened.items() if name not in ("streamed", "held")}
         streamed.multiply(RING)
         if peer is not None:
             results["cusparse"] = peer[1]()
@@ -173,6 +180,8 @@ def _on(
             "columns_seconds": medians["columns"],
             "streamed_seconds": medians["streamed"],
             "streamed_bytes_a_second": (streamed.bytes_requested - before[0]) / medians["streamed"],
+            "held_seconds": medians["held"],
+            "held_bytes_a_second": (streamed.bytes_requested - before[0]) / medians["held"],
             "cut_seconds": cut_seconds["resident"],
             "load_seconds": load_seconds["resident"],
             "merge_seconds": statistics.median(merges["resident"]),

@@ -36,8 +36,9 @@ def bench_spmv(
     order; a product that differs from the peer's is exit code 1. Out of core the rate stands beside that of one sequential reader of the
     same files, with the page cache emptied before each.
 
-    On GPUs (--device): products of a matrix that is resident and of one that is streamed, cut by nonzeros and by rows, made by rows and by
-    columns; bytes over the link, what cutting, loading and merging take, and cuSPARSE on the first GPU, with the vectors there.
+    On GPUs (--device): products of a matrix that is resident and of one that is streamed, from files or from page-locked memory, cut by
+    nonzeros and by rows, made by rows and by columns; bytes over the link, what cutting, loading and merging take, and cuSPARSE on the
+    first GPU, with the vectors there.
     """
     from oocgraph.bench.spmv import bench_spmv as run
     from oocgraph.errors import OocGraphError

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from oocgraph.engine.block_runtime import BlockRuntime
     from oocgraph.engine.blocks import BlockEngine
     from oocgraph.engine.device import DeviceRuntime
+    from oocgraph.engine.device_graph import DeviceAdjacency
     from oocgraph.engine.local import LocalRuntime
     from oocgraph.engine.small import SmallRuntime
 
@@ -87,6 +88,10 @@ class Unopened(HoldsOnDevices):
 
     def first_indices(self, _group: str) -> Array | None:
         """Neighbours of the first edges that are in the memory of the first device."""
+        return None
+
+    def host_indices(self, _group: str) -> Array | None:
+        """Neighbours of the first edges that are in page-locked memory."""
         return None
 
 
@@ -234,12 +239,21 @@ class OpenedGraph(HoldsOnDevices, Closing):
 
     def first_indices(self, group: str) -> Array | None:
         """Neighbours of the first edges, ``out`` or ``in``, that searches have in the memory of the first device."""
+        found = self._adjacency(group)
+        return None if found is None else found.resident
+
+    def host_indices(self, group: str) -> Array | None:
+        """Neighbours of the first edges, ``out`` or ``in``, that searches have in page-locked memory."""
+        found = self._adjacency(group)
+        return None if found is None else found.host
+
+    def _adjacency(self, group: str) -> DeviceAdjacency | None:
+        """Return what searches on a device have of a group."""
         if self.device is None or self._loaded is None:
             return None
         graph: Any = getattr(self._loaded, "graph", None)
-        adjacency = graph.pull if group == "in" else graph.push
-        indices: Array = adjacency.resident
-        return indices
+        found: DeviceAdjacency = graph.pull if group == "in" else graph.push
+        return found
 
     def _searching_on(self, number: int) -> int:
         return int(getattr(self._loaded, "device_bytes", 0)) if number == 0 else 0

@@ -58,7 +58,7 @@ class DeviceMatrix(Closing):
         Which values are needed; see `DeviceShare`.
     device_limits
         Bytes of each device's memory that may be held.
-    read, keep, width, first_indices
+    read, keep, width, host_indices, first_indices
         As for `DeviceShare`; the last of the first device.
     whole_rows
         Cut between rows: each device has all of what it computes.
@@ -90,8 +90,9 @@ class DeviceMatrix(Closing):
 
     def __init__(
         self, devices: Sequence[Device], matrix: Any, dtype: np.dtype[Any], semiring: Semiring, *, device_limits: Sequence[int],
-        read: Read | None = None, keep: bool = False, width: int = 1, first_indices: Array | None = None, whole_rows: bool = False,
-        cores: Mapping[int, Sequence[int]] | None = None, bounds: Sequence[int] | None = None,
+        read: Read | None = None, keep: bool = False, width: int = 1, first_indices: Array | None = None,
+        host_indices: Array | None = None, whole_rows: bool = False, cores: Mapping[int, Sequence[int]] | None = None,
+        bounds: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
         (whole,) = balanced_partition(matrix, 1)
         nodes = topology_of_devices([device.bus_id for device in devices])
@@ -105,7 +106,8 @@ class DeviceMatrix(Closing):
             device, own = order[g], _part_of(whole, g, len(order), whole_rows=whole_rows, bounds=bounds)
             return DeviceShare(
                 devices[device], own, dtype, semiring, device_limit=device_limits[device], read=read, keep=keep, width=width,
-                beside_bytes=reduces, first_indices=first_indices if device == 0 else None, cores=near.get(device),
+                beside_bytes=reduces, first_indices=first_indices if device == 0 else None, host_indices=host_indices,
+                cores=near.get(device),
             )  # fmt: skip
 
         with Pool(len(order), "oocgraph-cut") as pool:
@@ -161,9 +163,12 @@ class DeviceMatrix(Closing):
         dense = self.by_row and not isinstance(self._whole, PartialCOO)
         return min(share.most_width for share in self.shares) if dense else 1
 
-    def charge(self, budget: Budget) -> None:
-        """Reserve what it holds of the host's memory."""
+    def charge(self, budget: Budget, *, hold: bool = False) -> None:
+        """Reserve what it holds of the host's memory; `hold`: pieces that are not on a device stay there, in half of what is left."""
         budget.reserve("pinned vectors and pieces", self.host_bytes)
+        if hold:
+            room = max(0, budget.available_bytes) // (2 * len(self.shares))
+            budget.reserve("pinned edges of the matrix", sum(share.hold(room) for share in self.shares))
 
     def open(self) -> None:
         """Allocate, and load what stays."""
@@ -178,9 +183,9 @@ class DeviceMatrix(Closing):
             self.close()
             raise
         logger.info(
-            "a matrix of %d nonzeros is on %s: %d of %d pieces stay", self._whole.num_entries,
+            "a matrix of %d nonzeros is on %s: %d of %d pieces stay, %d in host memory", self._whole.num_entries,
             ", ".join(share.device.name for share in self.shares), sum(share.num_resident for share in self.shares),
-            sum(len(share.pieces) for share in self.shares),
+            sum(len(share.pieces) for share in self.shares), sum(share.num_held for share in self.shares),
         )  # fmt: skip
 
     def close(self) -> None:

@@ -3,8 +3,9 @@
 In: a device and a part (`oocgraph.sparse.partial`), in memory or in a store. Out: a `DeviceShare`, which is open for many products. Its
 vectors `x` and `y` are on the device; who brings them there is `oocgraph.products.device_matrix`.
 
-A part is cut into pieces. The first ones that fit are loaded once, as one array, so that their product is one launch. While one of the
-others is multiplied the next is copied and others are read:
+A part is cut into pieces. The first ones that fit are loaded once, as one array, so that their product is one launch. Of the others as many
+as its user gives host memory for are read once, too, into page-locked memory, from which they are copied at the speed of the link: reading
+reaches a quarter of that. While one piece is multiplied the next is copied and others are read:
 
     reading threads  fill 0 | fill 1 | fill 2 | ...
     copy stream               copy 0 | copy 1 | ...
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -47,6 +48,9 @@ MIN_PIECE_ENTRIES = 1 << 12
 
 NUM_SLOTS = 3
 """Pieces in work: one is read, one copied, one multiplied."""
+
+HELD_ALIGNMENT = 64
+"""Bytes at whose multiples arrays of pieces begin in page-locked memory."""
 
 SLOTS_SHARE = 8
 """Part of the room, 1 / this, that pieces in work may take where others stay."""
@@ -85,6 +89,8 @@ class DeviceShare:
         Device memory beside the vectors that its user allocates: what a sum of columns is received in.
     first_indices
         Indices of the first nonzeros of the matrix that are in this device's memory for another purpose, and stay there.
+    host_indices
+        Indices of the first nonzeros that are so in page-locked memory.
     cores
         Processors on which its threads run (`oocgraph.sparse.placement.cores_near`); None: any.
 
@@ -96,10 +102,12 @@ class DeviceShare:
         With the stream on which `x` and `y` are used.
     num_resident : int
         Pieces that stay, from the first on.
+    num_held : int
+        Pieces behind these that stay in page-locked memory.
     bytes_requested : int
         Of the matrix, brought to the device so far.
     host_bytes : int
-        Pinned memory of pieces in work, and what reading them takes beside it.
+        Pinned memory of pieces that stay there and in work, and what reading them takes beside it.
 
     Raises
     ------
@@ -113,7 +121,7 @@ class DeviceShare:
 
     def __init__(
         self, device: Device, part: Any, dtype: np.dtype[Any], semiring: Semiring, *, device_limit: int, read: Read | None = None,
-        keep: bool = False, width: int = 1, beside_bytes: int = 0, first_indices: Array | None = None,
+        keep: bool = False, width: int = 1, beside_bytes: int = 0, first_indices: Array | None = None, host_indices: Array | None = None,
         cores: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
         self.device, self.part, self.dtype, self.width, self.bytes_requested = device, part, np.dtype(dtype), width, 0
@@ -125,6 +133,7 @@ class DeviceShare:
         self.num_x: int = num_columns if self.by_row else part.num_lines
         self.num_y: int = part.num_lines if self.by_row else num_rows
         self._first_indices: Any = () if first_indices is None else first_indices
+        self._host_indices: Any = () if host_indices is None else host_indices
         vectors = self.vector_bytes + beside_bytes
         room = device_limit - vectors
         self.pieces = _pieces(part, self._fields, room // SLOTS_SHARE if keep else room, len(self._first_indices))
@@ -137,6 +146,8 @@ class DeviceShare:
         self.num_resident = sum(size <= room - self._slots_bytes for size in resident)
         self._fixed_bytes = beside_bytes + (resident[self.num_resident - 1] if self.num_resident else 0)
         self.host_bytes = self.num_slots * (slot_bytes + sum(self._reading_bytes(name) for name in self._fields))
+        self.num_held = 0
+        self._held: list[dict[str, Array]] = []
         self._segments: list[_Segment] = []
         self._slots: list[_Slot] = []
         self._worker = Pool(1, "oocgraph-device", partial(stay_on, cores))
@@ -174,6 +185,17 @@ class DeviceShare:
         each = (self.num_x + self.num_y) * self.dtype.itemsize
         return self.width + (self._limit - self.device_bytes) // each if each else self.width
 
+    def hold(self, num_bytes: int) -> int:
+        """Let as many of the other pieces stay in page-locked memory, before it is opened; return the bytes that they take there."""
+        held, room = 0, num_bytes
+        for piece in self.pieces[self.num_resident :]:
+            size = self._held_bytes(piece)
+            if held + size > room:
+                break
+            held, self.num_held = held + size, self.num_held + 1
+        self.host_bytes += held
+        return held
+
     def submit(self, work: Callable[[], Any]) -> Call[Any]:
         """Let the thread that feeds this device do something."""
         return self._worker.submit(work)
@@ -191,6 +213,8 @@ class DeviceShare:
             self._run(segment.pieces, partial(_resident_arrays, segment), partial(self._add_pointers, segment), segment.read_fields)
         if self.is_resident:
             self._slots, self._slots_bytes, self.host_bytes = [], 0, 0
+        self._held = self._read_held()
+        if self.num_resident + self.num_held == len(self.pieces):
             self._readers.close()
 
     def close(self) -> None:
@@ -201,7 +225,7 @@ class DeviceShare:
             if stream is not None:
                 with suppress(DeviceError):  # of a device that has failed, which has been reported
                     self.device.synchronize(stream)
-        self._segments, self._slots = [], []
+        self._segments, self._slots, self._held = [], [], []
         for name in ("x", "y"):
             self.__dict__.pop(name, None)
 
@@ -217,7 +241,7 @@ class DeviceShare:
         self.kernels.set_values(self.y, semiring.identity)
         for segment in self._segments:
             self._multiply(segment, segment.arrays, segment.offset, semiring)
-        self._run(self.pieces[self.num_resident :], _slot_arrays, partial(self._multiply_piece, semiring), self._fields)
+        self._run(self.pieces[self.num_resident :], _slot_arrays, partial(self._multiply_piece, semiring), self._fields, self._held)
 
     def _allocate_vectors(self) -> None:
         self.x = self.device.empty(self.num_x * self.width, self.dtype)
@@ -238,6 +262,32 @@ class DeviceShare:
             return 0
         is_converted = name == "values" and slice_.dtype != self.dtype
         return decoded_bytes(slice_.array, length) or is_converted * length * slice_.dtype.itemsize
+
+    def _to_read(self, piece: Any) -> dict[str, int]:
+        """Bytes of what has to be read of a piece that stays in page-locked memory, by field."""
+        there = {_others(self.part)} if piece.stop <= len(self._host_indices) else set()
+        return {name: _size(piece, name) * kind.itemsize for name, kind in self._fields.items() if name not in there}
+
+    def _held_bytes(self, piece: Any) -> int:
+        return sum(-(-size // HELD_ALIGNMENT) * HELD_ALIGNMENT for size in self._to_read(piece).values())
+
+    def _read_held(self) -> list[dict[str, Array]]:
+        """Read what stays in page-locked memory, as one allocation."""
+        pieces = self.pieces[self.num_resident : self.num_resident + self.num_held]
+        memory, at, held = self.device.pinned(sum(self._held_bytes(piece) for piece in pieces)), 0, []
+        for piece in pieces:
+            arrays = {}
+            for name, size in self._to_read(piece).items():
+                arrays[name] = memory[at : at + size].view(self._fields[name])
+                at += -(-size // HELD_ALIGNMENT) * HELD_ALIGNMENT
+            held.append(arrays)
+        for _ in self._readers.map(lambda i: self._fill(pieces[i], held[i]), range(len(pieces))):
+            continue
+        others = _others(self.part)
+        for piece, arrays in zip(pieces, held, strict=True):
+            if others not in arrays:
+                arrays[others] = self._host_indices[piece.start : piece.stop]
+        return held
 
     def _slot(self) -> _Slot:
         device, fields = self.device, self._fields.items()
@@ -285,18 +335,19 @@ class DeviceShare:
             x, y = self.x.reshape(-1, self.width), self.y.reshape(-1, self.width)
             self.kernels.multiply_dense(semiring, offset, indices, values, x, y[a:z])
 
-    def _run(self, pieces: Sequence[Any], arrays_of: _Arrays, use: _Use, fields: dict[str, Any]) -> None:
-        """Take pieces through the slots; the first failure is raised when nothing uses memory any more."""
+    def _run(
+        self, pieces: Sequence[Any], arrays_of: _Arrays, use: _Use, fields: dict[str, Any], held: Sequence[dict[str, Array]] = ()
+    ) -> None:
+        """Take pieces through the slots, of which the first are `held`; the first failure is raised when nothing uses memory any more."""
         filled: list[Call[dict[str, Array]]] = []
-        failed = True
+        first, num_slots, failed = len(held), len(self._slots), True
         try:
-            for i in range(min(len(self._slots), len(pieces))):
-                filled.append(self._fill_ahead(i, pieces[i], fields))
+            for i in range(first, min(first + num_slots, len(pieces))):
+                filled.append(self._fill_ahead(i, pieces[i], fields, again=False))
             for i, piece in enumerate(pieces):
-                self._enqueue(i, piece, filled[i].result(), arrays_of, use)
-                ahead = i + len(self._slots)
-                if ahead < len(pieces):
-                    filled.append(self._fill_ahead(ahead, pieces[ahead], fields))
+                self._enqueue(i, piece, held[i] if i < first else filled[i - first].result(), arrays_of, use)
+                if i >= first and i + num_slots < len(pieces):
+                    filled.append(self._fill_ahead(i + num_slots, pieces[i + num_slots], fields, again=True))
             failed = False
         finally:
             for one in filled:
@@ -307,8 +358,8 @@ class DeviceShare:
                     self.device.synchronize(self._copies)
                     self.device.synchronize(self.kernels.stream)
 
-    def _fill_ahead(self, i: int, piece: Any, fields: dict[str, Any]) -> Call[dict[str, Array]]:
-        slot, again = self._slots[i % len(self._slots)], i >= len(self._slots)
+    def _fill_ahead(self, i: int, piece: Any, fields: dict[str, Any], *, again: bool) -> Call[dict[str, Array]]:
+        slot = self._slots[i % len(self._slots)]
 
         def work() -> dict[str, Array]:
             if again:
@@ -320,6 +371,8 @@ class DeviceShare:
     def _fill(self, piece: Any, pinned: dict[str, Array]) -> dict[str, Array]:
         """Read a piece, and return what of the pinned arrays it fills."""
         target = {name: array[: _size(piece, name)] for name, array in pinned.items()}
+        if (others := _others(piece)) not in target:
+            piece = replace(piece, **{others: np.empty(0, self._fields[others])})
         loaded = self._read(piece, {name: array for name, array in target.items() if name != "values" or piece.values.dtype == array.dtype})
         for name, array in target.items():
             content = getattr(loaded, name)

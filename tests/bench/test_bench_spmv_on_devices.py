@@ -56,7 +56,7 @@ def test_tables_for_people(kron, on_shims, monkeypatch):
     monkeypatch.setattr(module, "cusparse_product", lambda _device, matrix, x: (lambda: None, lambda: matrix @ x))
     done = CliRunner().invoke(cli, ["bench", "spmv", kron.url, "--device", "--rounds", "1"])
     assert done.exit_code == 0, done.output
-    for text in ("equal rows balance", "columns merge", "ratio to peer", "device copy"):
+    for text in ("equal rows balance", "columns merge", "ratio to peer", "device copy", "held"):
         assert text in done.stdout
 
 
