@@ -65,15 +65,19 @@ def products(device):
                 yield f"spmv {form}, open, {width} vectors", np.allclose(found, matrix @ x, rtol=1e-10)
 
 
-def ranks(store, device):
-    """Iterate over runs of PageRank: what was ranked, and whether the ranks are those of the processor."""
+def ranks(store, device, open_device):
+    """Iterate over ranks and products of a store, with all of it on the device and with little: whether they are those of the processor."""
     expected = oocgraph.pagerank(store, tol=1e-10, resources=Resources(device="cpu")).rank
     x = np.random.default_rng(0).random(store.attributes.num_input_vertices)
     product = oocgraph.spmv(store, x, resources=Resources(device="cpu"))
-    with oocgraph.open_runtime(store, resources=Resources(device=device)) as runtime:
-        for number in (1, 2):
-            yield f"pagerank, run {number}", np.allclose(oocgraph.pagerank(store, tol=1e-10, runtime=runtime).rank, expected, rtol=1e-9)
-            yield f"spmv of the store, {number}", np.allclose(oocgraph.spmv(store, x, runtime=runtime), product, rtol=1e-10)
+    for budget in (None, least_bytes(store, open_device())):
+        asked = Resources(device=device, device_memory_budget=budget)
+        with oocgraph.open_runtime(store, resources=asked) as runtime:
+            for number in (1, 2):
+                found = oocgraph.pagerank(store, tol=1e-10, runtime=runtime)
+                yield f"pagerank, device memory {budget}, run {number}", np.allclose(found.rank, expected, rtol=1e-9)
+                found = oocgraph.spmv(store, x, runtime=runtime)
+                yield f"spmv of the store, device memory {budget}, {number}", np.allclose(found, product, rtol=1e-10)
 
 
 def main(url):
@@ -84,7 +88,7 @@ def main(url):
     for name, right, seconds in searches(oocgraph.open_graph(url), lambda: device_choice("cuda").device):
         wrong += not right
         print(name, "right" if right else "WRONG", f"{1e3 * seconds:.3f} ms", flush=True)
-    for name, right in (*products(device="cuda"), *ranks(oocgraph.open_graph(url), "cuda")):
+    for name, right in (*products(device="cuda"), *ranks(oocgraph.open_graph(url), "cuda", lambda: device_choice("cuda").device)):
         wrong += not right
         print(name, "right" if right else "WRONG", flush=True)
     print(f"{wrong} wrong")
