@@ -109,15 +109,6 @@ __global__ void __launch_bounds__(BLOCK) add_values(V* y, const V* __restrict__ 
 
 #define SPMV_AHEAD 4  // edges whose column and value a thread asks for at once
 
-// Blocks of spmv that a multiprocessor is to hold, as many as there are without spilled registers; sm_75 holds no more than 4.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-#define SPMV_BLOCKS(I, S) (sizeof(I) == 4 && S == PLUS ? 6 : 5)
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-#define SPMV_BLOCKS(I, S) 5
-#else
-#define SPMV_BLOCKS(I, S) 4
-#endif
-
 // Read once in a product, and not to take the place of x in the caches.
 template <class T>
 __device__ __forceinline__ T read_once(const T* at) {
@@ -131,31 +122,21 @@ __device__ __forceinline__ T read_once(const T* at) {
 // Edge e of row r, offset[r] <= e < offset[r + 1], has its column at indices[e] and its value at values[e] (null: 1). The piece is
 // e0 .. e1 - 1; `offset` may begin before 0 and end behind the arrays where its first and last row are cut. Row r is y[first_row + r]. Only
 // rows that are cut by a piece or a share are added to by an atomic; others belong to one block. A share has at most SPMV_SHARE edges, and
-// fewer where the piece would not do for a wave of blocks. A block has shares that follow each other, so that its first row is known.
+// fewer where the piece would not do for a wave of blocks. A block takes shares that are far apart: the rows of hubs, whose columns are in the
+// caches, take less time than others (on an H100 a product took a quarter more where each block had neighbouring shares).
+// At least 4 blocks a multiprocessor, as sm_75 holds: without this the compiler aims at 8 on some targets, and spills.
 template <class I, class V, int S>
-__global__ void __launch_bounds__(BLOCK, SPMV_BLOCKS(I, S)) spmv(
+__global__ void __launch_bounds__(BLOCK, 4) spmv(
     const i64* __restrict__ offset, i64 num_rows, const I* __restrict__ indices, const V* __restrict__ values, const V* __restrict__ x,
     V* y, i64 first_row, i64 e0, i64 e1, int share, V identity) {
   __shared__ V spmv_products[SPMV_SHARE];
   __shared__ i64 spmv_rows[2];
   int thread = threadIdx.x;
-  i64 shares = (e1 - e0 + share - 1) / share, low = -1;
-  i64 begin = e0 + shares * blockIdx.x / gridDim.x * share, stop = e0 + shares * (blockIdx.x + 1) / gridDim.x * share;
-  for (i64 s0 = begin; s0 < stop; s0 += share) {
+  for (i64 s0 = e0 + (i64)blockIdx.x * share; s0 < e1; s0 += (i64)gridDim.x * share) {
     i64 s1 = s0 + share < e1 ? s0 + share : e1;
     int size = (int)(s1 - s0);
     __syncthreads();  // whoever still sums the last share
-    if (warp_id() == 0) {
-      i64 first = low < 0 ? warp_upper_bound(offset + 1, num_rows, s0) : low;
-      i64 near = num_rows - first < share + 1 ? num_rows - first : share + 1;  // rows without edges can make it more
-      low = first + warp_upper_bound(offset + first, near, s1 - 1);
-      if (low == first + near) low += warp_upper_bound(offset + low, num_rows - low, s1 - 1);
-      if (lane_id() == 0) {
-        spmv_rows[0] = first;
-        spmv_rows[1] = low;
-      }
-      if (offset[low] > s1) low--;  // its edges go on in the next share
-    }
+    find_rows(offset, num_rows, s0, s1, spmv_rows);
     for (int k0 = thread; k0 - thread < size; k0 += SPMV_AHEAD * BLOCK) {
       I column[SPMV_AHEAD];
       V value[SPMV_AHEAD];
@@ -177,23 +158,23 @@ __global__ void __launch_bounds__(BLOCK, SPMV_BLOCKS(I, S)) spmv(
       }
     }
     __syncthreads();
-    i64 behind = spmv_rows[1], rows = behind - spmv_rows[0];
+    i64 stop = spmv_rows[1], rows = stop - spmv_rows[0];
     int shift = 0;  // 1 << shift threads sum a row
     while (shift < 5 && rows << (shift + 1) <= size) shift++;
-    for (i64 r0 = spmv_rows[0]; r0 < behind; r0 += BLOCK >> shift) {
-      i64 r = r0 + (thread >> shift), first = 0, last = 0;
-      if (r < behind) {
-        first = offset[r];
-        last = offset[r + 1];
+    for (i64 r0 = spmv_rows[0]; r0 < stop; r0 += BLOCK >> shift) {
+      i64 r = r0 + (thread >> shift), begin = 0, end = 0;
+      if (r < stop) {
+        begin = offset[r];
+        end = offset[r + 1];
       }
-      int from = first > s0 ? (int)(first - s0) : 0, to = last < s1 ? (int)(last - s0) : size;
-      bool any = r < behind && from < to;
+      int from = begin > s0 ? (int)(begin - s0) : 0, to = end < s1 ? (int)(end - s0) : size;
+      bool any = r < stop && from < to;
       V sum = identity;
       if (any)
         for (int k = from + (thread & ((1 << shift) - 1)); k < to; k += 1 << shift) sum = plus<S>(sum, spmv_products[k]);
       for (int distance = (1 << shift) >> 1; distance; distance >>= 1) sum = plus<S>(sum, __shfl_xor_sync(FULL, sum, distance));
       if (any && (thread & ((1 << shift) - 1)) == 0) {
-        if (first < s0 || last > s1) plus_atomically<S>(&y[first_row + r], sum);
+        if (begin < s0 || end > s1) plus_atomically<S>(&y[first_row + r], sum);
         else y[first_row + r] = plus<S>(y[first_row + r], sum);
       }
     }
