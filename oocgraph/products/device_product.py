@@ -46,6 +46,9 @@ PIECE_ENTRIES = 1 << 20
 
 MIN_PIECE_ENTRIES = 1 << 12
 
+MAX_PIECES = 1 << 12
+"""However little room there is: each takes tens of microseconds of this process, at each product."""
+
 NUM_SLOTS = 3
 """Pieces in work: one is read, one copied, one multiplied."""
 
@@ -500,7 +503,8 @@ def _pieces(part: Any, fields: dict[str, np.dtype[Any]], room_bytes: int, num_he
     None begins before nonzero `num_held` and ends behind it.
     """
     entry_bytes = sum(kind.itemsize for kind in fields.values()) + 8
-    length = max(MIN_PIECE_ENTRIES, min(PIECE_ENTRIES, room_bytes // (NUM_SLOTS * entry_bytes)))
+    least = max(MIN_PIECE_ENTRIES, -(-part.num_entries // MAX_PIECES))
+    length = max(least, min(PIECE_ENTRIES, room_bytes // (NUM_SLOTS * entry_bytes)))
     bounds = [*range(part.start, part.stop, length), part.stop] if part.num_entries else []
     if bounds and part.start < num_held < part.stop:
         bounds = sorted({*bounds, num_held})
