@@ -3,8 +3,8 @@
 In: estimates of a computation, and what a process would have to do first. Out: an empty text, or why the processor is to be used. All
 are numbers here; `oocgraph.arrays.device_choice` asks drivers and caches.
 
-The times of starting are estimates of what CUDA takes (``tests/gpu_run/costs.py`` measures them on a GPU). A computation that is wrongly
-left to the processor loses less than the start would have cost.
+The times of starting are those of an H100 with 16 processors (``tests/gpu_run/costs.py`` measures them). A computation that is wrongly left
+to the processor loses less than the start would have cost.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 
 from oocgraph.arrays.compiler import Source
 
-CONTEXT_SECONDS = 0.6
-"""Import of CuPy and creation of a context: 0.3 to 1 s."""
+CONTEXT_SECONDS = 0.4
+"""Import of CuPy and creation of a context."""
 
-LOAD_SECONDS = 0.02
+LOAD_SECONDS = 0.01
 """Machine code of one source, from the cache to the device."""
 
 COMPILE_SECONDS = 2.5
 """One source; NVRTC 13.5 took 2.4 s for uint32 and 2.6 s for int64."""
 
-LINK_BYTES_PER_SECOND = 10e9
-"""From pageable memory or a file through pinned memory to a device, by three host threads."""
+LINK_BYTES_PER_SECOND = 8e9
+"""From pageable memory or a file through pinned memory to a device, by three host threads: 7 to 9 GB/s were measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def why_not_worth(work: Work, *, num_uncompiled: int, has_context: bool) -> str:
     Examples
     --------
     >>> why_not_worth(Work(0.01, 0, ()), num_uncompiled=0, has_context=False)
-    'to start a GPU takes about 0.6 s, the work on the processor about 0.01 s'
+    'to start a GPU takes about 0.4 s, the work on the processor about 0.01 s'
     >>> why_not_worth(Work(10.0, 0, ()), num_uncompiled=0, has_context=False)
     ''
     """

@@ -47,7 +47,7 @@ def test_small_work_is_left_to_the_processor_before_anything_is_started(offer, m
     monkeypatch.setattr(cuda, "usable_cupy", lambda _ordinal: pytest.fail("CuPy was imported"))
     device, reason = device_choice("auto", work=lambda: SMALL)
     assert device is None
-    assert reason == "to start a GPU takes about 0.62 s, the work on the processor about 0.01 s"
+    assert reason == "to start a GPU takes about 0.41 s, the work on the processor about 0.01 s"
 
 
 def test_small_work_is_on_the_gpu_that_is_asked_for(offer):
@@ -61,7 +61,7 @@ def test_work_that_is_worth_a_context_but_no_compilation_waits_for_the_cache(off
     cupy = offer()
     device, reason = device_choice("auto", work=lambda: MIDDLE)
     assert (device, cupy.called("memGetInfo"), cupy.called("compile")) == (None, [], [])
-    assert reason == "to start a GPU and compile its kernels takes about 3.1 s, the work on the processor about 1 s"
+    assert reason == "to start a GPU and compile its kernels takes about 2.9 s, the work on the processor about 1 s"
     cubins.compiled_for(cupy.nvrtc, SOURCE, cuda._target(cupy, 0))
     assert device_choice("auto", work=lambda: MIDDLE).device.name == "Fake GPU"
 
@@ -80,7 +80,7 @@ def test_a_context_that_is_there_costs_nothing_more(offer):
     assert device_choice("auto", work=lambda: Work(0.1, 0, (SOURCE,))).device is not None
     device, reason = device_choice("auto", work=lambda: Work(0.1, int(LINK_BYTES_PER_SECOND), (SOURCE,)))
     assert device is None
-    assert reason == "to start a GPU takes about 0.02 s, to bring the edges to it about 1 s, the work on the processor about 0.1 s"
+    assert reason == "to start a GPU takes about 0.01 s, to bring the edges to it about 1 s, the work on the processor about 0.1 s"
 
 
 def test_work_is_not_estimated_where_there_is_no_driver(offer):
