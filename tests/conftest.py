@@ -22,9 +22,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 for name, value in {"WORKER__PROFILE__ENABLED": "False", "ADMIN__TICK__INTERVAL": "1s", "ADMIN__SYSTEM_MONITOR__INTERVAL": "5s"}.items():
     os.environ.setdefault(f"DASK_DISTRIBUTED__{name}", value)  # clusters that wait for the next test take a fifth of a processor otherwise
 
-os.environ.setdefault("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384")
-"""For the processes that this one starts: what executes CUDA sources needs thread-local memory that libraries before it may have taken."""
-
 WAITING = ("cluster", "exchange", "schedulers", "slurm")
 """Folders of tests that wait for daemons and for time more than they compute: one process begins with them, while others compute."""
 

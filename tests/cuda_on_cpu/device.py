@@ -208,7 +208,7 @@ class CpuDevice:
         """Say that nothing has to be compiled: what g++ makes is kept."""
         return False
 
-    def resident_blocks(self, _function: CpuFunction, block: int) -> int:
+    def resident_blocks(self, function: CpuFunction, block: int) -> int:
         """As many as 2,048 threads make."""
         return 2048 // block
 

@@ -26,7 +26,8 @@
 
 namespace cuda_on_cpu {
 
-thread_local Thread* current = nullptr;
+// Here too, so that loading this makes room for it at once: were it first used in another form, modules that use it in this one could not be loaded.
+thread_local Thread* current __attribute__((tls_model("initial-exec"))) = nullptr;
 
 namespace {
 
