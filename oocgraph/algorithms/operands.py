@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.engine.vertex_order import VertexOrder
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.products.product_checks import check_values_dtype, checked_vector, compute_dtype, is_labelled, refuse_nan
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.input_order import to_input_order, to_store_order
 from oocgraph.store.scipy import weight_column
 from oocgraph.types import Array
 
@@ -100,16 +100,16 @@ class GraphOperand:
         """Return a result as the user gets it: of as many dimensions as `x`."""
         return _as_given(y, self.x, self.semiring)
 
-    def in_store_order(self) -> Array:
+    def in_store_order(self, order: VertexOrder) -> Array:
         """Return `x` in store order: (num_vertices,) or (num_vertices, width) `dtype`."""
         inner = np.empty((self.store.num_rows, *self.x.shape[1:]), self.dtype)
-        to_store_order(self.store, self.x, inner)
+        order.to_store(self.x, inner)
         return inner
 
-    def in_input_order(self, sums: Array) -> Array:
+    def in_input_order(self, sums: Array, order: VertexOrder) -> Array:
         """Return a result in store order by input id, as the user gets it."""
         y = self.semiring.zeros((self.store.attributes.num_input_vertices, *self.x.shape[1:]), self.dtype)
-        to_input_order(self.store, sums, y)
+        order.to_input(sums, y)
         return self.as_given(y)
 
 

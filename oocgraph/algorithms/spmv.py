@@ -231,11 +231,12 @@ def _of_graph(operand: GraphOperand, opened: OpenedGraph | Unopened, *, threads:
 
     def multiplied(budget: Budget) -> Array:
         edges = opened_within(budget)
+        order = opened.vertex_order(store, budget)
         sums = ring.zeros((store.num_rows, *operand.x.shape[1:]), operand.dtype)
-        multiply_streamed(edges, operand.in_store_order(), sums, ring)
+        multiply_streamed(edges, operand.in_store_order(order), sums, ring)
         if not ring.is_boolean and has_nan(sums):
             refuse_nan(edges.values(), operand.values_name)
-        return operand.in_input_order(sums)
+        return operand.in_input_order(sums, order)
 
     with returned_memory():
         return opened.within(multiplied)

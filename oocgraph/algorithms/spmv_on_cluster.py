@@ -20,6 +20,7 @@ from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.worker_product import ProductSpec, unread_part
 from oocgraph.config import settings
+from oocgraph.engine.vertex_order import VertexOrder
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.products.product import is_by_row
 from oocgraph.resources import Resources
@@ -71,8 +72,9 @@ def _of_graph(operand: GraphOperand, url: str, session: ClusterSession, options:
     ]  # fmt: skip
     product = ClusterProduct(session, parts, specs, _workers_of(parts, addresses))
     sums = ring.zeros(store.num_rows, operand.dtype)
-    product.multiply(operand.in_store_order(), sums, ring)
-    return operand.in_input_order(sums)
+    order = VertexOrder(operand.store)
+    product.multiply(operand.in_store_order(order), sums, ring)
+    return operand.in_input_order(sums, order)
 
 
 def _of_matrix(operand: MatrixOperand, session: ClusterSession, options: dict[str, Any]) -> Array:

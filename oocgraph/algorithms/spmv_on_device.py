@@ -29,7 +29,7 @@ from oocgraph.products.product_checks import check_shape, check_values_dtype, ch
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.sparse.edge_stream import stored_matrix
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.input_order import BLOCK_BYTES, to_input_order, to_store_order
+from oocgraph.store.input_order import BLOCK_BYTES
 from oocgraph.types import Array
 
 TILE_WIDTH = 32
@@ -63,14 +63,12 @@ def _of_graph(
     budget.reserve("the result", operand.result_bytes)
     y = operand.identities()
 
-    def result(sums: Array, own: slice) -> None:
-        to_input_order(store, sums, y[:, own])
-
     with stored_on(
         devices, store, opened, budget, transpose=operand.transpose, column=column, dtype=operand.dtype, semiring=ring, requested=requested,
         width=operand.width,
     ) as matrix:  # fmt: skip
-        bad = _each_tile(matrix, operand, budget, lambda x, target: to_store_order(store, x, target), result)
+        order = opened.vertex_order(store, budget)
+        bad = _each_tile(matrix, operand, budget, order.to_store, lambda sums, own: order.to_input(sums, y[:, own]))
     if bad and column is not None:
         refuse_nan(((part.start, part.values.read()) for share in matrix.shares for part in share.pieces if part.values is not None),
                    operand.values_name)  # fmt: skip

@@ -22,6 +22,7 @@ from oocgraph.kernels import warm, warm_cusp, warm_traverse
 from oocgraph.kernels.load import PHASE, load_kernels
 from oocgraph.kernels.sound import sound_calls
 from oocgraph.kernels.take_ids import join_search_calls, take_ids_calls
+from oocgraph.kernels.vertex_order import vertex_order_calls
 from oocgraph.resources import Resources
 from oocgraph.sorting import sort_calls
 from oocgraph.types import Progress
@@ -83,6 +84,7 @@ def _steps(folder: Path) -> Iterator[Step]:
     yield "build graphs", lambda: _build(weighted, directed, named, counted)
     yield "merge graphs", lambda: [oocgraph.merge_graphs(one, one, folder / f"merged {one.name}") for one in (weighted, directed)]
     yield "sort", lambda: load_kernels(sort_calls())
+    yield "change the order of vertices", lambda: load_kernels(vertex_order_calls("float64"))
     yield (
         "search parts of a graph",
         lambda: load_kernels([*warm.search_calls("uint32", parts=True), *warm_traverse.traverse_calls("uint32", "uint32")]),

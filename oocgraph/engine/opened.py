@@ -18,12 +18,14 @@ from oocgraph.closing import Closing
 from oocgraph.engine.in_process import MANY_SEARCHES, open_in_process
 from oocgraph.engine.lifetime import Lifetime
 from oocgraph.engine.on_devices import HoldsOnDevices, Kept, KeptOnDevices
+from oocgraph.engine.vertex_order import MAX_IDS, POSITION_BYTES, VertexOrder
 from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget, host_bytes
 from oocgraph.resources import Resources
 from oocgraph.results.search import Search
 from oocgraph.sparse.edge_stream import EdgeStream
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.input_order import input_positions
 from oocgraph.types import Array, Direction, Progress, ignore_progress
 
 if TYPE_CHECKING:
@@ -94,6 +96,10 @@ class Unopened(HoldsOnDevices):
         """Neighbours of the first edges that are in page-locked memory."""
         return None
 
+    def vertex_order(self, store: CSRStore, _budget: Budget) -> VertexOrder:
+        """Return what changes the order of vertices, as ids are streamed."""
+        return VertexOrder(store)
+
 
 class OpenedGraph(HoldsOnDevices, Closing):
     """A graph in this process for any number of computations, which take turns. Use it in a ``with`` statement.
@@ -127,6 +133,7 @@ class OpenedGraph(HoldsOnDevices, Closing):
         self._lifetime = Lifetime(store.url)
         self._streams: dict[tuple[bool, str | None, bool], tuple[EdgeStream, int]] = {}
         self._engines: dict[tuple[bool, str | None], tuple[BlockEngine, int]] = {}
+        self._position: Array | None = None
         self._on_devices = KeptOnDevices()
         self._loaded: LocalRuntime | BlockRuntime | DeviceRuntime | SmallRuntime | None = open_in_process(
             store, resources, num_searches=num_searches, progress=progress
@@ -193,7 +200,7 @@ class OpenedGraph(HoldsOnDevices, Closing):
             try:
                 return compute(self._budget())
             except BudgetError:
-                if self._loaded is None and not self._streams and not self._engines and not self._on_devices:
+                if self._loaded is None and self._position is None and not (self._streams or self._engines or self._on_devices):
                     raise
                 logger.info("%s: what is loaded is given back, because a computation needs the memory", self.store.url)
                 self._give_back()
@@ -230,6 +237,17 @@ class OpenedGraph(HoldsOnDevices, Closing):
             engine = BlockEngine(store, column, budget, threads=threads, beside=beside, in_lists=in_lists)
             self._engines[key] = engine, budget.reserved_bytes - before
         yield self._engines[key][0]
+
+    def vertex_order(self, store: CSRStore, budget: Budget) -> VertexOrder:
+        """Return what changes the order of vertices: by positions, which are kept for the next call, if there is room for them.
+
+        To be asked for last, when all that has to be there is charged.
+        """
+        needed = POSITION_BYTES * store.num_rows
+        if self._position is None and store.attributes.num_input_vertices <= MAX_IDS and needed <= budget.available_bytes:
+            budget.reserve("positions of vertices", needed)
+            self._position = input_positions(store)
+        return VertexOrder(store, self._position, self.resources.num_threads)
 
     @contextmanager
     def on_devices(self, key: Hashable, make: Callable[[], Kept]) -> Iterator[Kept]:
@@ -269,10 +287,12 @@ class OpenedGraph(HoldsOnDevices, Closing):
         """Return the budget of a computation that leaves what is loaded in memory, also while its result is written."""
         loaded = 0 if self._loaded is None else self._loaded.budget.reserved_bytes
         kept = sum(num_bytes for kept in (self._streams, self._engines) for _, num_bytes in kept.values())
+        kept += 0 if self._position is None else self._position.nbytes
         return Budget(self._limit_bytes, self._baseline_bytes + loaded + kept + self._on_devices.host_bytes)
 
     def _give_back(self) -> None:
         self._streams.clear()
+        self._position = None
         self._close_engines()
         self._on_devices.give_back()
         if self._loaded is not None:
