@@ -22,8 +22,9 @@ if [ "${PART:-1}" = 1 ]; then
     ( for scale in 12 20 24; do python3 -m oocgraph generate kronecker "$GRAPHS/k$scale.zarr" --scale $scale --seed 1 --overwrite; done ) > "$OUT/build" 2>&1 &
     building=$!
     # the device layer first: allocation, page-locked and mapped memory, streams, errors; then kernels, staging, products, searches
-    OOCGRAPH_REQUIRE=gpu run 150 python3 -m pytest -m gpu -W ignore -p no:cacheprovider -q --timeout 100 --junitxml "$OUT/gpu.xml" \
-        tests/arrays tests/kernels tests/subgraph tests/products/test_device_product.py tests/engine/test_device.py
+    OOCGRAPH_REQUIRE=gpu run 60 python3 -m pytest -m gpu -W ignore -p no:cacheprovider -q --timeout 60 tests/arrays
+    OOCGRAPH_REQUIRE=gpu run 150 python3 -m pytest -m gpu -W ignore -p no:cacheprovider -q --timeout 100 --junitxml "$OUT/gpu.xml" -n 8 \
+        tests/kernels tests/subgraph tests/products tests/parts tests/engine/test_device.py tests/engine/test_device_paths.py tests/bench/test_bench_gpu.py
     run 40 python3 -m tests.gpu_run.costs
     run 40 python3 -m tests.gpu_run.costs
     wait $building; say "graphs are built: $?"
@@ -35,9 +36,11 @@ if [ "${PART:-1}" = 1 ]; then
     done
     run $((575 - (SECONDS - began))) python3 -m oocgraph bench gpu "$GRAPHS/k24.zarr" --sources 4 --json > /dev/null
 else
-    run 60 python3 -m oocgraph generate kronecker "$GRAPHS/k24.zarr" --scale 24 --seed 1 --overwrite
-    say "bench gpu"
-    timeout 170 python3 -m oocgraph bench gpu "$GRAPHS/k24.zarr" --sources 8 --json > "$OUT/bench24.json" 2>> "$OUT/log"; say "exit code $?"
+    for scale in 24 26; do
+        run 80 python3 -m oocgraph generate kronecker "$GRAPHS/k$scale.zarr" --scale $scale --seed 1 --overwrite
+        say "bench gpu, scale $scale"
+        timeout 120 python3 -m oocgraph bench gpu "$GRAPHS/k$scale.zarr" --sources 4 --json > "$OUT/bench$scale.json" 2>> "$OUT/log"; say "exit code $?"
+    done
     run 60 python3 -m tests.gpu_run.searches "$GRAPHS/k24.zarr"
     run 90 ncu --clock-control none --set basic -k 'regex:pull_planes|pull_resident|expand|sample_heads|count_edges|push_levels' -c 24 \
         python3 -m tests.gpu_run.searches "$GRAPHS/k24.zarr"
