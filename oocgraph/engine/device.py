@@ -55,6 +55,7 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
         io_threads: int | None = None,
         max_planes: int | None = None,
         max_host_edges: int | None = None,
+        max_results: int | None = None,
         check_pages: bool = False,
         progress: ProgressOption = None,
     ) -> Self:
@@ -77,6 +78,8 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
             Planes on the device at most; by default as many as stored, where they pay and fit.
         max_host_edges
             Edges in pinned host memory at most; by default as many as fit. 0: all that is not on the device comes from the store.
+        max_results
+            Results that have page-locked memory of their own at most; by default two, if they fit.
         check_pages
             Compare every page read with its checksum.
         progress
@@ -105,7 +108,8 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
             kernels = GpuKernels(device, store.index_dtype)
             loaded = load_device_graph(
                 store, device, budget, device_limit=limit, threads=threads or knobs.threads, io_threads=io_threads,
-                buffer_bytes=BUFFER_BYTES, max_planes=max_planes, max_host_edges=max_host_edges, progress=shown,
+                buffer_bytes=BUFFER_BYTES, max_planes=max_planes, max_host_edges=max_host_edges, max_results=max_results,
+                progress=shown,
             )  # fmt: skip
         try:
             runtime = cls(store, loaded, device, kernels, io_threads=io_threads, scratch_bytes=BUFFER_BYTES, knobs=knobs)

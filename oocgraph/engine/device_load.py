@@ -81,7 +81,7 @@ def host_fixed_bytes(num_vertices: int, itemsize: int, *, io_threads: int, buffe
 
 def load_device_graph(
     store: CSRStore, device: Device, budget: Budget, *, device_limit: int, threads: int, io_threads: int, buffer_bytes: int,
-    max_planes: int | None, max_host_edges: int | None, progress: Progress = ignore_progress,
+    max_planes: int | None, max_host_edges: int | None, max_results: int | None = None, progress: Progress = ignore_progress,
 ) -> Shard[DeviceAdjacency]:  # fmt: skip
     """Plan, charge to `budget` what the host holds, and read; `progress` is called with bytes of edges in host memory.
 
@@ -116,6 +116,7 @@ def load_device_graph(
         host_limit_bytes=budget.limit_bytes,
         max_planes=max_planes,
         max_host_edges=max_host_edges,
+        max_results=max_results,
     )
     budget.reserve("pinned staging", residency.host_staging_bytes)
     budget.reserve("pinned results", residency.host_result_bytes)

@@ -80,7 +80,8 @@ def _opened(
         from oocgraph.engine.device import DeviceRuntime
 
         try:
-            return DeviceRuntime.open(store, device=opened, device_memory_budget=requested, **options), reason
+            results = 0 if num_searches == 1 else None  # to lock memory takes longer than to copy one result
+            return DeviceRuntime.open(store, device=opened, device_memory_budget=requested, max_results=results, **options), reason
         except BudgetError as error:
             asked = kind if device is None else "cuda"
             reason = processor_instead("graph", opened, error, kind=asked, device_memory_budget=requested)

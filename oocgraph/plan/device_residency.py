@@ -155,6 +155,7 @@ def plan_device_residency(
     host_limit_bytes: int,
     max_planes: int | None = None,
     max_host_edges: int | None = None,
+    max_results: int | None = None,
     shares: int = 1,
 ) -> DeviceResidency:
     """Divide what is available of both memories.
@@ -171,6 +172,8 @@ def plan_device_residency(
         Planes at most; by default as many as are stored, where they pay and fit.
     max_host_edges
         Edges in pinned host memory at most, over all groups; by default as many as fit.
+    max_results
+        Results that have pinned memory at most; by default `NUM_RESULTS`.
     shares
         Into how many equal shares the device memory is divided, of which this is one.
 
@@ -184,7 +187,8 @@ def plan_device_residency(
     left, host_left = available_bytes - least_bytes(sizes), host_available_bytes - host_least_bytes(sizes)
     road = sizes.skew < SKEWED and sizes.num_edges[-1] < ROAD_DEGREE * sizes.num_vertices
     result = sizes.num_vertices * (item + (4 if road else 1)) if sizes.num_owned is None else 0
-    num_results = min(NUM_RESULTS, int(HOST_SHARE * host_left / result)) if result and host_left > 0 else 0
+    most = NUM_RESULTS if max_results is None else max_results
+    num_results = min(most, int(HOST_SHARE * host_left / result)) if result and host_left > 0 else 0
     host_left -= num_results * result
     planes = aligned_plane_edges(sizes.plane_edges if max_planes is None else sizes.plane_edges[: max_planes + 1])
     buffer, rows, resident = MIN_BUFFER_BYTES, fewest_rows(sizes), (0,) * len(sizes.num_edges)

@@ -441,17 +441,14 @@ def test_a_given_device_is_used(kron):
 
 
 def test_a_search_opens_and_closes_the_device(kron, monkeypatch):
-    """Without a runtime: the figures are those of the device, and everything is given back but the result, which is page-locked."""
+    """Without a runtime: the figures are those of the device, and everything is given back; no memory is locked for the result."""
     device = CpuDevice()
     monkeypatch.setattr("oocgraph.engine.in_process.device_choice", lambda _kind, **_: DeviceChoice(device, "of the test"))
     result = oocgraph.bfs(kron, SOURCES[0], resources=Resources(device="cuda", device_memory_budget="100M"))
     verify_bfs(kron, result)
     assert (result.device, result.summary()["device_memory_budget"]) == (device.name, 100 << 20)
     assert result.device_reason == result.summary()["device_reason"] == "of the test"
-    assert (device.allocated_bytes, device.pinned_bytes) == (0, 5 * open_graph(kron).num_rows)
-    del result
-    gc.collect()
-    assert device.pinned_bytes == 0
+    assert (device.allocated_bytes, device.pinned_bytes) == (0, 0)
 
 
 def test_auto_is_the_processor_where_the_device_is_too_small(kron, monkeypatch):
