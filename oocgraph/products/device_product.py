@@ -5,7 +5,7 @@ vectors `x` and `y` are on the device; who brings them there is `oocgraph.produc
 
 A part is cut into pieces. The first ones that fit are loaded once, as one array, so that their product is one launch. Of the others as many
 as its user gives host memory for are read once, too, into page-locked memory, from which they are copied at the speed of the link: reading
-reaches a quarter of that. While one piece is multiplied the next is copied and others are read:
+reaches a sixth of that. While one piece is multiplied the next is copied and others are read:
 
     reading threads  fill 0 | fill 1 | fill 2 | ...
     copy stream               copy 0 | copy 1 | ...
@@ -47,7 +47,7 @@ PIECE_ENTRIES = 1 << 20
 MIN_PIECE_ENTRIES = 1 << 12
 
 MAX_PIECES = 1 << 12
-"""However little room there is: each takes tens of microseconds of this process, at each product."""
+"""However little room there is, unless these would be larger: each takes tens of microseconds of this process, at each product."""
 
 NUM_SLOTS = 3
 """Pieces in work: one is read, one copied, one multiplied."""
@@ -504,7 +504,7 @@ def _pieces(part: Any, fields: dict[str, np.dtype[Any]], room_bytes: int, num_he
     """
     entry_bytes = sum(kind.itemsize for kind in fields.values()) + 8
     least = max(MIN_PIECE_ENTRIES, -(-part.num_entries // MAX_PIECES))
-    length = max(least, min(PIECE_ENTRIES, room_bytes // (NUM_SLOTS * entry_bytes)))
+    length = min(PIECE_ENTRIES, max(least, room_bytes // (NUM_SLOTS * entry_bytes)))
     bounds = [*range(part.start, part.stop, length), part.stop] if part.num_entries else []
     if bounds and part.start < num_held < part.stop:
         bounds = sorted({*bounds, num_held})

@@ -171,14 +171,17 @@ class TestMemory:
         assert sizes[0] == 1 < sizes[1]
 
     def test_pieces_are_no_more_than_the_host_has_time_for(self, monkeypatch):
-        """However little room there is; a refusal is as quick."""
+        """However little room there is; a refusal is as quick. Large ones are not made larger."""
         monkeypatch.setattr(device_product, "MAX_PIECES", 7)
+        monkeypatch.setattr(device_product, "PIECE_ENTRIES", 1000)
         monkeypatch.setattr(device_product, "MIN_PIECE_ENTRIES", 10)
         (part,) = balanced_partition(of_rows([40] * 100), 1)
-        share = DeviceShare(CpuDevice(), part, np.dtype(float), semiring_of("plus_times"), device_limit=50_000)
+        share = DeviceShare(CpuDevice(), part, np.dtype(float), semiring_of("plus_times"), device_limit=30_000)
         assert len(share.pieces) == 7
         with pytest.raises(BudgetError, match="3 pieces of the matrix"):
             DeviceShare(CpuDevice(), part, np.dtype(float), semiring_of("plus_times"), device_limit=share.device_bytes - 1)
+        monkeypatch.setattr(device_product, "PIECE_ENTRIES", 100)
+        assert len(DeviceShare(CpuDevice(), part, np.dtype(float), semiring_of("plus_times"), device_limit=1 << 20).pieces) == 40
 
     def test_device_that_is_too_small_is_refused_with_what_would_do(self, given):
         given([CpuDevice()])
