@@ -192,14 +192,12 @@ def device_choice(kind: DeviceKind, ordinal: int | None = None, *, work: Callabl
 
 
 def _why_not(work: Callable[[], Work], ordinal: int | None) -> str:
-    """Say why some work is not worth a start of the GPU; an empty text if it is, or where there is no driver.
+    """Say why some work is not worth a start of the GPU; an empty text if it is.
 
     CuPy is not even imported where the work would not be worth it with all kernels compiled.
     """
     from oocgraph.arrays import cuda, drivers
 
-    if drivers.driver_version() is None:
-        return ""
     what, has_context = work(), drivers.has_context(ordinal or 0)
     why = why_not_worth(what, num_uncompiled=0, has_context=has_context)
     return why or why_not_worth(what, num_uncompiled=cuda.num_uncompiled(what.sources, ordinal), has_context=has_context)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -70,7 +71,7 @@ def no_driver() -> DeviceError:
 def driver_version() -> int | None:
     """Return the newest CUDA that the driver supports (12040 is 12.4); None where there is no driver."""
     try:
-        library = ctypes.CDLL(DRIVER_LIBRARY)
+        library = _loaded(DRIVER_LIBRARY)
     except OSError:
         return None
     version = ctypes.c_int(0)
@@ -78,10 +79,16 @@ def driver_version() -> int | None:
     return version.value
 
 
+@cache
+def _loaded(library: str) -> ctypes.CDLL:
+    """Load a library, once: every search asks whether there is a driver."""
+    return ctypes.CDLL(library)
+
+
 def has_context(ordinal: int) -> bool:
     """Whether this process has the primary context of a device, made by whatever uses CUDA in it; none is made by asking."""
     try:
-        library = ctypes.CDLL(DRIVER_LIBRARY)
+        library = _loaded(DRIVER_LIBRARY)
         flags, active = ctypes.c_uint(0), ctypes.c_int(0)
         status = library.cuDevicePrimaryCtxGetState(ctypes.c_int(ordinal), ctypes.byref(flags), ctypes.byref(active))
     except (OSError, AttributeError):

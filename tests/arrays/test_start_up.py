@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 
 import pytest
@@ -136,7 +135,7 @@ def test_the_driver_says_whether_there_is_a_context(monkeypatch, status, active,
             state._obj.value = active
             return status
 
-    monkeypatch.setattr(ctypes, "CDLL", lambda _name: Library())
+    monkeypatch.setattr(drivers, "_loaded", lambda _name: Library())
     assert drivers.has_context(0) is found
 
 
