@@ -51,7 +51,7 @@ _loaded: WeakKeyDictionary[Any, dict[tuple[int, Source], _Functions]] = WeakKeyD
 _loading = threading.Lock()
 
 _of_arrays: WeakKeyDictionary[type, dict[int, CudaDevice]] = WeakKeyDictionary()
-"""Devices that hold arrays which were given to this process, by the class of these."""
+"""Devices that `device_of` has opened, by the class of the array and by number."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -87,7 +87,7 @@ def num_uncompiled(sources: Sequence[Source], ordinal: int | None = None) -> int
 
 
 def device_of(array: Any) -> CudaDevice:
-    """Open the device that holds an array of CuPy's; it is looked at once, which takes milliseconds."""
+    """Return the device that holds a CuPy array; it is opened once per process, because the checks take milliseconds."""
     ordinal = int(array.device.id)
     known = _of_arrays.setdefault(type(array), {})
     if (found := known.get(ordinal)) is None:

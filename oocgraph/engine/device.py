@@ -1,8 +1,8 @@
 """Searches of a whole graph on one GPU of this process.
 
 In: a store, a budget of device memory and one of host memory. Out: a `DeviceRuntime`, loaded once, on which `oocgraph.engine.levels` runs
-any number of searches. What is charged to either budget is in `plan.device_residency`; a search allocates nothing but its result, where the
-last ones, which have memory of their own (`oocgraph.engine.result_memory`), are still in use.
+any number of searches. What is charged to either budget is in `plan.device_residency`. A search allocates nothing, unless earlier
+results still use the memory set aside for results (`oocgraph.engine.result_memory`); then it allocates its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Values of vertices between the user's order and the store's, by positions that are held where there is room, else as ids are streamed.
+"""Reorders vertex values between the user's order (ascending ids) and the store's.
 
-In: a store, and perhaps the position of each vertex among the input's ids. Out: a `VertexOrder`. By positions several threads change the
-order; to stream the ids for it, before and behind each product, took half of the time of products of a graph that is in memory.
+In: a store, and optionally the position of each vertex among the input's ids. Out: a `VertexOrder`. With positions, several threads
+reorder; without them the ids are streamed. Streaming them before and after each product took half of its time where the graph is in memory.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ class VertexOrder:
     store
         The graph.
     position : (num_vertices,) uint32, optional
-        Of each vertex among the ids; see `oocgraph.store.input_order.input_positions`.
+        Position of each vertex among the ids; see `oocgraph.store.input_order.input_positions`.
     threads
-        That change the order by positions.
+        Number of threads that reorder by positions.
     """
 
     def __init__(self, store: CSRStore, position: Array | None = None, threads: int = 1) -> None:
         self._store, self._position, self._threads = store, position, threads
 
     def to_store(self, values: Array, out: Array) -> None:
-        """Set ``out[v]`` to the value, or values, of vertex v, whose are by input id in `values`."""
+        """Set ``out[v]`` to the value (or values) of vertex v; `values` is ordered by input id."""
         if not self._moved(take_values, values, out):
             to_store_order(self._store, values, out)
 
     def to_input(self, values: Array, out: Array) -> None:
-        """Set the values by input id, `out`, of vertices with edges, from those by store number."""
+        """Set in `out`, ordered by input id, the values of vertices with edges; `values` is ordered by store number."""
         if not self._moved(put_values, values, out):
             to_input_order(self._store, values, out)
 
     def _moved(self, kernel: Any, values: Array, out: Array) -> bool:
-        """Change the order by positions, if they are held and both arrays are of a form for it; return whether it is done."""
+        """Reorder by positions if they are in memory and kernels take both arrays; return whether that was done."""
         position = self._position
         kind = np.dtype(np.uint8) if values.dtype == np.bool_ else values.dtype
         is_plain = values.flags.c_contiguous and out.flags.c_contiguous and out.dtype == kind and kind.name in DTYPES

@@ -189,7 +189,7 @@ class DeviceShare:
         return self.width + (self._limit - self.device_bytes) // each if each else self.width
 
     def hold(self, num_bytes: int) -> int:
-        """Let as many of the other pieces stay in page-locked memory, before it is opened; return the bytes that they take there."""
+        """Plan to keep further pieces in page-locked memory, as many as fit; call it before `open`. Return the bytes they take."""
         held, room = 0, num_bytes
         for piece in self.pieces[self.num_resident :]:
             size = self._held_bytes(piece)
@@ -272,17 +272,17 @@ class DeviceShare:
         return {name: _size(piece, name) * kind.itemsize for name, kind in self._fields.items() if name not in there}
 
     def _held_bytes(self, piece: Any) -> int:
-        return sum(-(-size // HELD_ALIGNMENT) * HELD_ALIGNMENT for size in self._to_read(piece).values())
+        return sum(_aligned(size) for size in self._to_read(piece).values())
 
     def _read_held(self) -> list[dict[str, Array]]:
-        """Read what stays in page-locked memory, as one allocation."""
+        """Read the pieces that stay in page-locked memory, which is allocated at once."""
         pieces = self.pieces[self.num_resident : self.num_resident + self.num_held]
         memory, at, held = self.device.pinned(sum(self._held_bytes(piece) for piece in pieces)), 0, []
         for piece in pieces:
             arrays = {}
             for name, size in self._to_read(piece).items():
                 arrays[name] = memory[at : at + size].view(self._fields[name])
-                at += -(-size // HELD_ALIGNMENT) * HELD_ALIGNMENT
+                at += _aligned(size)
             held.append(arrays)
         for _ in self._readers.map(lambda i: self._fill(pieces[i], held[i]), range(len(pieces))):
             continue
@@ -491,6 +491,10 @@ def _fields(part: Any) -> dict[str, np.dtype[Any]]:
 
 def _index_dtype(fields: dict[str, np.dtype[Any]]) -> np.dtype[Any]:
     return fields.get("indices", fields.get("rows", np.dtype(np.uint32)))
+
+
+def _aligned(num_bytes: int) -> int:
+    return -(-num_bytes // HELD_ALIGNMENT) * HELD_ALIGNMENT
 
 
 def _size(piece: Any, name: str) -> int:

@@ -176,7 +176,7 @@ def test_devices_are_numbered_alike_at_every_call(offer):
 
 
 def test_device_of_an_array_is_the_one_that_holds_it(offer, monkeypatch):
-    """It is looked at once."""
+    """Each device is opened only once."""
     monkeypatch.setattr(cuda, "_of_arrays", {})
     offer(FakeCupy(count=2))
     arrays = [SimpleNamespace(device=SimpleNamespace(id=ordinal)) for ordinal in (1, 0, 1)]

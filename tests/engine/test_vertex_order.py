@@ -64,7 +64,7 @@ def test_positions_and_streams_make_the_same(store, dtype, width, threads):
 def test_arrays_of_other_forms_are_streamed(store, streams):
     """Of another dtype, or with gaps."""
     if not store.num_rows:
-        return
+        pytest.skip("arrays without elements have no gaps")
     order = VertexOrder(store, input_positions(store))
     by_id = np.arange(2.0 * store.attributes.num_input_vertices).reshape(-1, 2)
     expected, out = np.empty((store.num_rows, 2)), np.empty((store.num_rows, 2))
