@@ -181,7 +181,6 @@ def _charges(stores: list[CSRStore], num_workers: int) -> dict[str, int]:
     longest = sum(max(longest_row(one, group)[1] for group in one.attributes.stored_groups) for one in stores)
     return {
         "vertices": vertex_bytes(rows[0], rows[1], ids, directed=first.attributes.directed),
-        "bitmaps of rows": num_workers * (ids // 8 + ids // 512 + 16),
         "distinct strings": CATEGORY_COPIES * sum(column_bytes(one, texts) for one in stores),
         "longest row": record * max(0, longest - MIN_BLOCK_ROWS),
         "reading rows": sum(rows_bytes(one, _row_arrays(one), num_workers + 1) for one in stores),

@@ -6,7 +6,6 @@ so the rows of a block lie near each other in the old files, and what is read is
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,11 +17,11 @@ from oocgraph.external_sort.workers import Spare
 from oocgraph.ingest.build_job import BIN_RECORDS, RECORD_BYTES, Job
 from oocgraph.ingest.rows import GroupWriter, RowBlock
 from oocgraph.ingest.stored_rows import StoredRows
-from oocgraph.kernels.append import DIGIT_BITS, merge_rows, renumber
+from oocgraph.kernels.append import SLACK, merge_rows, renumber
 from oocgraph.kernels.build import NO_RANK, deal_planes
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.records import Records, drop_duplicates, group_starts, key_bits, sort_records
+from oocgraph.store.records import Records, drop_duplicates, group_starts, sort_records
 from oocgraph.store.row_places import row_ends
 from oocgraph.types import Array, index_dtype
 
@@ -125,11 +124,12 @@ class _Merging:
 
     def __init__(self, group: str, sides: Sequence[Side], num_vertices: int, job: Job, num_planes: int, limit: int) -> None:
         self._group, self._sides, self._job, self._num_planes = group, sides, job, num_planes
-        self._bits, self._drop = key_bits(num_vertices), job.payload.duplicates != "keep"
+        self._drop = job.payload.duplicates != "keep"
         self._has_loops = any(side.store.attributes.num_self_loops for side in sides)
         self.has_parallel = False
-        self._columns, self._num_vertices, self._local = list(job.payload.stored), num_vertices, threading.local()
-        self._keys, self._planes = Spare(np.dtype(np.uint64 if self._columns else np.uint32), limit), Spare(np.dtype(np.uint32), limit)
+        self._columns, self._num_vertices = list(job.payload.stored), num_vertices
+        self._kind = np.dtype(np.uint64 if self._columns else np.uint32)
+        self._keys, self._planes = Spare(self._kind, limit + SLACK), Spare(np.dtype(np.uint32), limit)
 
     def merged(self, rows: Rows) -> RowBlock:
         """Return what is written of some rows; where each begins, counted from the first."""
@@ -140,15 +140,13 @@ class _Merging:
         ]
         (a, a_begin), (b, b_begin) = ((entries.astype(np.uint32, copy=False), begin) for entries, begin in read)
         a_length, b_length = rows.end - rows.begin
-        kind, shift = np.dtype(np.uint64 if self._columns else np.uint32), 32 if self._columns else 0
-        longest = int(max(a_length.max(initial=0), b_length.max(initial=0)))
-        work = scratch.get("work", 3 * longest, kind).reshape(3, longest)
-        out = self._keys.get(a.size + b.size)
-        counts = scratch.get("counts", 1 << DIGIT_BITS, np.int64)
+        width = SLACK + int(max(a_length.max(initial=0), b_length.max(initial=0)))
+        work = scratch.get("work", 2 * width, self._kind).reshape(2, width)
+        out = self._keys.get(a.size + b.size + SLACK)
         renumber(a, self._sides[0].new_of)
         renumber(b, self._sides[1].new_of)
-        marks = self._marks()
-        written = merge_rows(a, a_begin, a_length, b, b_begin, b_length, shift, self._bits, self._drop, work, counts, marks, out, lengths)
+        drop = self._drop and not self._columns
+        written = merge_rows(a, a_begin, a_length, b, b_begin, b_length, drop, work, out, lengths)
         indices, columns = out[:written], tuple[Array, ...]()
         if self._columns:
             places = (indices & LOW).astype(np.int64)
@@ -160,13 +158,6 @@ class _Merging:
         """Take back the memory of a block that is written."""
         self._keys.put(block.indices)
         self._planes.put(block.planes)
-
-    def _marks(self) -> tuple[Array, Array, Array]:
-        """Return this thread's bitmaps, whose bits are clear."""
-        if not hasattr(self._local, "marks"):
-            self._local.marks = tuple(np.zeros(self._num_vertices // per + 1, np.uint64) for per in (1 << 6, 1 << 12, 1 << 18))
-        marks: tuple[Array, Array, Array] = self._local.marks
-        return marks
 
     def _with_columns(self, rows: Rows, indices: Array, places: Array, num_a: int, lengths: Array) -> tuple[Array, Records]:
         """Bring the columns into the order of the rows, and treat entries of the same ends; `lengths` are made those that remain."""

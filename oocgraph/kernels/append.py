@@ -1,9 +1,8 @@
 """Compiled steps of merging two stores: rows renumbered and put together, and which edges of one the other has.
 
-Entries are renumbered by a table from old numbers to new ones. Vertices whose degree stays keep their order, so a row is nearly sorted
-afterwards: it is sorted by insertion, and by digits once that has moved too much. Long rows whose entries are a set of numbers are bits of
-a bitmap, which gives them back in order. A key is ``new number << shift | place``; without columns ``shift`` is 0 and keys are plain
-numbers, with columns it is 32 and the place says where a record's columns are.
+Entries are renumbered by a table from old numbers to new ones. Vertices whose degree stays keep their order, and others move a few places,
+so a row is nearly sorted afterwards (`oocgraph.kernels.nearly_sorted`). Without columns keys are plain numbers, uint32; with columns they
+are ``new number << 32 | place``, uint64, and the place says where a record's columns are.
 """
 
 from __future__ import annotations
@@ -13,48 +12,13 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import AHEAD, prefetch, trailing_zeros
+from oocgraph.kernels.intrinsics import AHEAD, prefetch
 from oocgraph.kernels.load import Call
+from oocgraph.kernels.nearly_sorted import sort_nearly
+from oocgraph.kernels.vectors import LANES, copy_below, pad, pointer_of
 
-MOVES = 4
-"""Moves per entry after which insertion gives up: moving one takes 0.5 ns, a sort by digits 3 to 4 ns in all."""
-
-MARKED = 1 << 8
-"""Entries from which on a row is sorted by a bitmap, where its upper words are few beside them."""
-
-DIGIT_BITS = 8
-"""Bits of a digit: 256 counters stay in the first cache, whatever a row holds."""
-
-
-@nb.njit(nogil=True, cache=True)
-def _sort_by_digits(keys: Any, at: Any, length: Any, low: Any, bits: Any, other: Any, counts: Any) -> None:
-    """Sort ``keys[at : at + length]`` by `bits` bits from bit `low` on, the least significant digit first; equal keys keep their order."""
-    is_moved = False
-    for digit in range((bits + DIGIT_BITS - 1) // DIGIT_BITS):
-        shift, mask = np.uint64(low + DIGIT_BITS * digit), np.uint64((1 << DIGIT_BITS) - 1)
-        counts[:] = 0
-        for i in range(length):
-            key = np.uint64(other[i] if is_moved else keys[at + i])
-            counts[(key >> shift) & mask] += 1
-        if counts[(np.uint64(other[0] if is_moved else keys[at]) >> shift) & mask] == length:
-            continue
-        place = 0
-        for value in range(1 << DIGIT_BITS):
-            size = counts[value]
-            counts[value] = place
-            place += size
-        for i in range(length):
-            key = other[i] if is_moved else keys[at + i]
-            value = (np.uint64(key) >> shift) & mask
-            if is_moved:
-                keys[at + counts[value]] = key
-            else:
-                other[counts[value]] = key
-            counts[value] += 1
-        is_moved = not is_moved
-    if is_moved:
-        for i in range(length):
-            keys[at + i] = other[i]
+SLACK = 2 * LANES
+"""Elements behind keys: vectors are written whole, and one more behind a row."""
 
 
 @nb.njit(nogil=True, cache=True)
@@ -67,67 +31,9 @@ def renumber(entries: Any, new_of: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def _sort(entries: Any, begin: Any, length: Any, first: Any, shift: Any, bits: Any, keys: Any, at: Any, other: Any, counts: Any) -> None:
-    """Write the keys of a row's entries to ``keys[at : at + length]``, ascending; places count from `first`."""
-    places = np.uint64(0) if shift == 0 else np.uint64(0xFFFFFFFF)
-    moves, most, i = 0, MOVES * length + 64, 0
-    while i < length and moves <= most:
-        key = (np.uint64(entries[begin + i]) << shift) | (np.uint64(first + i) & places)
-        j = i
-        while j > 0 and np.uint64(keys[at + j - 1]) > key:
-            keys[at + j] = keys[at + j - 1]
-            j -= 1
-        keys[at + j] = key
-        moves += i - j
-        i += 1
-    if i == length:
-        return
-    while i < length:
-        keys[at + i] = (np.uint64(entries[begin + i]) << shift) | (np.uint64(first + i) & places)
-        i += 1
-    _sort_by_digits(keys, at, length, shift, bits, other, counts)
-
-
-@nb.njit(nogil=True, cache=True)
-def _mark(entries: Any, begin: Any, length: Any, marks: Any) -> None:
-    """Set the bits of a row's entries, of the words that have one, and of the words of those."""
-    for i in range(begin, begin + length):
-        number = np.uint64(entries[i])
-        for level in range(3):
-            word = number >> np.uint64(6)
-            marks[level][word] |= np.uint64(1) << (number & np.uint64(63))
-            number = word
-
-
-@nb.njit(nogil=True, cache=True)
-def _take_marks(marks: Any, out: Any, at: Any) -> Any:
-    """Write the numbers whose bits are set to `out` from `at` on, ascending, and clear them; return the end of what was written."""
-    numbers, words, tops = marks
-    for top in range(tops.size):
-        blocks = tops[top]
-        tops[top] = np.uint64(0)
-        while blocks:
-            block = np.uint64(top << 6) + np.uint64(trailing_zeros(blocks))
-            blocks &= blocks - np.uint64(1)
-            found = words[block]
-            words[block] = np.uint64(0)
-            while found:
-                word = (block << np.uint64(6)) + np.uint64(trailing_zeros(found))
-                found &= found - np.uint64(1)
-                left = numbers[word]
-                numbers[word] = np.uint64(0)
-                while left:
-                    out[at] = (word << np.uint64(6)) + np.uint64(trailing_zeros(left))
-                    left &= left - np.uint64(1)
-                    at += 1
-    return at
-
-
-@nb.njit(nogil=True, cache=True)
 def merge_rows(
-    a: Any, a_begin: Any, a_length: Any, b: Any, b_begin: Any, b_length: Any, shift: Any, bits: Any, drop: Any, work: Any, counts: Any,
-    marks: Any, out: Any, lengths: Any,
-) -> Any:  # fmt: skip
+    a: Any, a_begin: Any, a_length: Any, b: Any, b_begin: Any, b_length: Any, drop: Any, work: Any, out: Any, lengths: Any
+) -> Any:
     """Put the rows of two stores together; return how many keys were written.
 
     Parameters
@@ -136,64 +42,46 @@ def merge_rows(
         Entries of each store's rows, renumbered.
     a_begin, a_length, b_begin, b_length : (num_rows,) int64
         Where each new row's entries are; a row that a store lacks has none.
-    shift, bits
-        Lowest bit of a number in a key, and its bits; see the module.
     drop
-        Whether an entry of `b` that `a` has is left out; only where `shift` is 0.
-    work : (3, n) of the dtype of `out`
-        As many columns as the longest row has entries.
-    counts : (256,) int64
-        Scratch.
-    marks : tuple of three uint64 arrays
-        A bit for each vertex, for each word of these, and for each word of those; all are clear before and afterwards.
+        Whether an entry of `b` that `a` has is left out; only of keys without places.
+    work : (2, n) of the dtype of `out`
+        `SLACK` more columns than the longest row has entries.
     out : (n,) uint32 or uint64
-        Keys, one row after the other; of equal ones those of `a` first.
+        Keys, one row after the other; of equal numbers those of `a` first. It has `SLACK` more elements than `a` and `b` have.
     lengths : (num_rows,) int64
         Overwritten: entries of each row.
     """
-    written, drops = 0, drop and shift == 0
-    most_unmarked = max(MARKED, 4 * marks[2].size) if drops else np.iinfo(np.int64).max
+    written = 0
+    a_entries, b_entries, keys = pointer_of(a), pointer_of(b), pointer_of(out)
+    ours, theirs = pointer_of(work[0]), pointer_of(work[1])
     for row in range(lengths.size):
-        num_a, num_b = a_length[row], b_length[row]
-        if num_a + num_b > most_unmarked:
-            _mark(a, a_begin[row], num_a, marks)
-            _mark(b, b_begin[row], num_b, marks)
-            lengths[row] = -written
-            written = _take_marks(marks, out, written)
-            lengths[row] += written
-            continue
+        num_a, num_b, start = a_length[row], b_length[row], written
         if num_a == 0 or num_b == 0:
             if num_b == 0:
-                _sort(a, a_begin[row], num_a, a_begin[row], shift, bits, out, written, work[2], counts)
+                sort_nearly(a_entries, a.size, a_begin[row], num_a, a_begin[row], keys, written)
             else:
-                _sort(b, b_begin[row], num_b, a.size + b_begin[row], shift, bits, out, written, work[2], counts)
+                sort_nearly(b_entries, b.size, b_begin[row], num_b, a.size + b_begin[row], keys, written)
             lengths[row] = num_a + num_b
             written += num_a + num_b
             continue
-        ours, theirs = work[0], work[1]
-        _sort(a, a_begin[row], num_a, a_begin[row], shift, bits, ours, 0, work[2], counts)
-        _sort(b, b_begin[row], num_b, a.size + b_begin[row], shift, bits, theirs, 0, work[2], counts)
-        start, j = written, 0
+        sort_nearly(a_entries, a.size, a_begin[row], num_a, a_begin[row], ours, 0)
+        sort_nearly(b_entries, b.size, b_begin[row], num_b, a.size + b_begin[row], theirs, 0)
+        pad(ours, num_a)
         i = 0
-        while j < num_b:
-            key = theirs[j]
-            while i < num_a and ours[i] < key:
-                out[written] = ours[i]
+        for j in range(num_b):
+            key, below = theirs[j], LANES
+            while below == LANES:
+                below = copy_below(ours, i, key, keys, written)
+                i += below
+                written += below
+            if not (drop and ours[i] == key):
+                keys[written] = key
                 written += 1
-                i += 1
-            if not (drops and i < num_a and ours[i] == key):
-                if not drops:  # equal keys of `a` come first; places make those of keys with columns differ
-                    while i < num_a and ours[i] == key:
-                        out[written] = ours[i]
-                        written += 1
-                        i += 1
-                out[written] = key
-                written += 1
-            j += 1
         while i < num_a:
-            out[written] = ours[i]
-            written += 1
-            i += 1
+            copy_below(ours, i, ours[i], keys, written)
+            below = min(LANES, num_a - i)
+            i += below
+            written += below
         lengths[row] = written - start
     return written
 
@@ -292,16 +180,12 @@ def add_at(totals: Any, places: Any, amounts: Any) -> None:
 
 def merge_calls(*, columns: bool) -> list[Call]:
     """Return what a merge calls, of graphs with or without edge columns."""
-    marks = np.empty(0, np.uint64)
     entries, places, keys = np.empty(0, np.uint32), np.empty(0, np.int64), np.empty(0, np.uint64 if columns else np.uint32)
     return [
         (renumber, (entries, entries)),
         (merge_ids, (places, places, places, places, 0, places, places, places)),
         (place_ids, (places, places, 0, entries, entries, entries)),
         (add_at, (entries, entries, entries)),
-        (
-            merge_rows,
-            (entries, places, places, entries, places, places, 0, 1, True, keys.reshape(3, 0), places, (marks,) * 3, keys, places),
-        ),
+        (merge_rows, (entries, places, places, entries, places, places, True, keys.reshape(2, 0), keys, places)),
         (find_entries, (entries, places, places, places, places, places, places)),
     ]
