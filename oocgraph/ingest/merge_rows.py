@@ -17,11 +17,12 @@ from oocgraph.external_sort.workers import Spare
 from oocgraph.ingest.build_job import BIN_RECORDS, RECORD_BYTES, Job
 from oocgraph.ingest.rows import GroupWriter, RowBlock
 from oocgraph.ingest.stored_rows import StoredRows
-from oocgraph.kernels.append import SLACK, merge_rows, renumber
+from oocgraph.kernels.append import SLACK, locate_rows, merge_rows, renumber
 from oocgraph.kernels.build import NO_RANK, deal_planes
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.records import Records, drop_duplicates, group_starts, sort_records
+from oocgraph.store.row_lookup import sorted_lookup
 from oocgraph.store.row_places import row_ends
 from oocgraph.types import Array, index_dtype
 
@@ -60,6 +61,16 @@ class Side:
     new_of: Array
     row_of: Array
     codes: dict[str, Array]
+
+    def locate(self, group: str, rows: Array, begin: Array, end: Array) -> None:
+        """Write where some rows begin and end, (n,) int64 each; those that the store lacks (NO_RANK) are empty."""
+        if self.store.attributes.vertex_order == "degree" and group == self.store.pull_group:
+            lookup = sorted_lookup(self.store)
+            locate_rows(rows, lookup.first, lookup.edge, lookup.value, begin, end)
+            return
+        begin[:], end[:] = 0, 0
+        there = np.flatnonzero(rows != NO_RANK)
+        begin[there], end[there] = row_ends(self.store, group, rows[there].astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +117,9 @@ def _blocks(group: str, sides: Sequence[Side], num_vertices: int, limit: int) ->
     """Cut the new rows into blocks."""
     for low in range(0, num_vertices, WINDOW_ROWS):
         size = min(WINDOW_ROWS, num_vertices - low)
-        begin, end = np.zeros((2, size), np.int64), np.zeros((2, size), np.int64)
+        begin, end = np.empty((2, size), np.int64), np.empty((2, size), np.int64)
         for at, side in enumerate(sides):
-            rows = side.row_of[low : low + size]
-            there = np.flatnonzero(rows != NO_RANK)
-            begin[at, there], end[at, there] = row_ends(side.store, group, rows[there].astype(np.int64))
+            side.locate(group, side.row_of[low : low + size], begin[at], end[at])
         cost, start = np.cumsum((end - begin).sum(axis=0) + ROW_COST), 0
         while start < size:
             done = int(cost[start - 1]) if start else 0

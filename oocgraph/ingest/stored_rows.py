@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
+from oocgraph.kernels.append import lay_out_rows
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.gather import EdgeFiles, Gatherer, checksum_bytes
 from oocgraph.store.graph import CSRStore
@@ -77,18 +78,17 @@ class StoredRows:
         CorruptStoreError
             As of `StoredArray.read`.
         """
-        array, position = self._arrays[name], np.zeros(begin.size, np.int64)
-        filled = np.flatnonzero(end > begin)
-        order = filled[np.argsort(begin[filled], kind="stable")]
-        start, offset = begin[order], np.append(0, np.cumsum(end[order] - begin[order]))
-        position[order] = offset[:-1]
+        array = self._arrays[name]
+        start, offset, position = (np.empty(begin.size + more, np.int64) for more in (0, 1, 0))
+        num_rows = lay_out_rows(begin, end, np.argsort(begin, kind="stable"), start, offset, position)
+        start, offset = start[:num_rows], offset[: num_rows + 1]
         out = room(int(offset[-1]), array.dtype.newbyteorder("="))
         if out.size:
             if int(start[-1]) + int(offset[-1] - offset[-2]) > array.length:
                 raise CorruptStoreError(f"{array.place_of(int(start[-1]))}: rows end behind the end of {name}; run `oocgraph check`")
             source, raw = self._sources[name], out.view(f"u{out.itemsize}")
             rows = RowGatherer(self._gatherer, source, start, offset, gap_pages=GAP_PAGES, stream=False)
-            rows.gather([(0, 0, order.size - 1, out.size)], 0, raw)
+            rows.gather([(0, 0, num_rows - 1, out.size)], 0, raw)
         return out, position
 
     def close(self) -> None:

@@ -12,9 +12,11 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from oocgraph.kernels.build import NO_RANK
 from oocgraph.kernels.intrinsics import AHEAD, prefetch
 from oocgraph.kernels.load import Call
 from oocgraph.kernels.nearly_sorted import sort_nearly
+from oocgraph.kernels.rows import find_class
 from oocgraph.kernels.vectors import LANES, copy_below, pad, pointer_of
 
 SLACK = 2 * LANES
@@ -178,6 +180,58 @@ def add_at(totals: Any, places: Any, amounts: Any) -> None:
         totals[places[i]] += amounts[i]
 
 
+@nb.njit(nogil=True, cache=True)
+def locate_rows(row_of: Any, first: Any, edge: Any, degree: Any, begin: Any, end: Any) -> None:
+    """Find where rows of a store sorted by degree begin and end.
+
+    Parameters
+    ----------
+    row_of : (n,) uint32
+        Rows, or NO_RANK for one that the store lacks: it is empty.
+    first, edge, degree : (num_classes,) int64
+        First row and first entry of each class of degrees, and the degree.
+    begin, end : (n,) int64
+        Overwritten.
+    """
+    one = 0
+    for i in range(row_of.size):
+        if row_of[i] == NO_RANK:
+            begin[i] = end[i] = 0
+            continue
+        row = np.int64(row_of[i])
+        if row < first[one] or (one + 1 < first.size and row >= first[one + 1]):
+            one = find_class(first, row)
+        begin[i] = edge[one] + (row - first[one]) * degree[one]
+        end[i] = begin[i] + degree[one]
+
+
+@nb.njit(nogil=True, cache=True)
+def lay_out_rows(begin: Any, end: Any, order: Any, start: Any, offset: Any, position: Any) -> Any:
+    """Put rows one after the other, in an order, without the empty ones; return how many there are.
+
+    Parameters
+    ----------
+    begin, end : (n,) int64
+        Where rows are.
+    order : (n,) int64
+        Which comes when.
+    start : (n,) int64
+        Overwritten: where the rows are that are not empty, in order.
+    offset : (n + 1,) int64
+        Overwritten: where they are put.
+    position : (n,) int64
+        Overwritten: where each row is put, or 0.
+    """
+    found, offset[0] = 0, 0
+    for at in order:
+        position[at] = 0
+        if end[at] > begin[at]:
+            start[found], position[at] = begin[at], offset[found]
+            offset[found + 1] = offset[found] + end[at] - begin[at]
+            found += 1
+    return found
+
+
 def merge_calls(*, columns: bool) -> list[Call]:
     """Return what a merge calls, of graphs with or without edge columns."""
     entries, places, keys = np.empty(0, np.uint32), np.empty(0, np.int64), np.empty(0, np.uint64 if columns else np.uint32)
@@ -186,6 +240,8 @@ def merge_calls(*, columns: bool) -> list[Call]:
         (merge_ids, (places, places, places, places, 0, places, places, places)),
         (place_ids, (places, places, 0, entries, entries, entries)),
         (add_at, (entries, entries, entries)),
+        (locate_rows, (entries, *[places] * 5)),
+        (lay_out_rows, (places,) * 6),
         (merge_rows, (entries, places, places, entries, places, places, True, keys.reshape(2, 0), keys, places)),
         (find_entries, (entries, places, places, places, places, places, places)),
     ]
