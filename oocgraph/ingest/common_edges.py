@@ -24,7 +24,7 @@ from oocgraph.kernels.build import NO_RANK
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.records import CODE, Records, group_starts, sort_records
 from oocgraph.store.row_places import row_ends
-from oocgraph.store.rows import edge_blocks
+from oocgraph.store.rows import RowBlock, row_blocks
 from oocgraph.types import Array
 
 LOW = np.uint64(0xFFFFFFFF)
@@ -82,19 +82,26 @@ class CommonEdges:
 
     def _dealt(self) -> BinFiles:
         """Deal edges whose ends are both in `first` to bins of its rows."""
-        job, most = self._job, self._job.sizes.block_rows
+        job = self._job
+        most = max(1, job.sizes.block_rows // (job.workers.num_threads + 2))  # so many are there at a time
         num_bins = max(PARTS * job.workers.num_threads, job.sizes.num_bins(self._second.attributes.num_stored_edges))
         bins = balanced_bins(0, max(1, self._first.num_rows) << 32, min(MAX_BINS, num_bins), self._entries_before)
         files = BinFiles(job.folder("common"), bins, self._dtypes)
-        for block, (cols, *columns) in edge_blocks(self._second, GROUP, ["indices", *self._names], most):
-            row, col = self._number[block.rows()], self._number[cols]
-            kept = (row != NO_RANK) & (col != NO_RANK)
-            if not job.directed:
-                kept &= row >= col
-            keys = (row[kept].astype(np.uint64) << np.uint64(32)) | col[kept]
-            files.append((keys, *self._coded(1, [values[kept] for values in columns])), job.scratch)
+        for records in job.workers.ordered(self._known, row_blocks(self._second, GROUP, max_entries=most, whole_rows=False)):
+            files.append(records, job.scratch)
         files.close()
         return files
+
+    def _known(self, block: RowBlock) -> Records:
+        """Return the edges of a block whose ends are both in `first`, by their keys there."""
+        names = [f"{GROUP}/{name}" for name in ("indices", *self._names)]
+        cols, *columns = (self._second.array(name).read(block.start, block.stop) for name in names)
+        row, col = self._number[block.rows()], self._number[cols]
+        kept = (row != NO_RANK) & (col != NO_RANK)
+        if not self._job.directed:
+            kept &= row >= col
+        keys = (row[kept].astype(np.uint64) << np.uint64(32)) | col[kept]
+        return (keys, *self._coded(1, [values[kept] for values in columns]))
 
     def _entries_before(self, keys: Array) -> Array:
         """Return how many entries the first store has in rows before those of some keys: a bin takes as long as reading them."""

@@ -7,7 +7,7 @@ so the rows of a block lie near each other in the old files, and what is read is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
@@ -101,7 +101,8 @@ def write_merged(group: str, sides: Sequence[Side], classes: DegreeClasses, job:
     merging = _Merging(group, sides, num_vertices, job, num_planes, limit)
     target, total = GroupWriter(group, classes, job, num_planes), sum(side.store.attributes.num_stored_edges for side in sides)
     for block in _results(merging, _blocks(group, sides, num_vertices, limit), limit, job):
-        target.append(replace(block, indptr=block.indptr + target.num_entries))
+        block.indptr[:] += target.num_entries
+        target.append(block)
         merging.reuse(block)
         job.progress(f"write {group}", target.num_entries, total)
     return *target.finish(), merging.has_parallel

@@ -123,7 +123,7 @@ def _joined_vertices(first: CSRStore, second: CSRStore, job: Job, *, linked_only
     position = (np.full(first.num_rows, NO_RANK, np.uint32), np.full(second.num_rows, NO_RANK, np.uint32))
     in_first, num_ids = np.full(second.num_rows, NO_RANK, np.uint32), 0
     most = first.num_rows + second.num_rows if linked_only else first.num_vertices + second.num_vertices
-    for block in joined_ids(first, second, linked_only=linked_only):
+    for block in job.workers.ahead(joined_ids(first, second, linked_only=linked_only)):
         place_ids(block.first, block.second, block.start, *position, in_first)
         num_ids = block.start + block.first.size
         job.progress("join vertices", num_ids, most)
