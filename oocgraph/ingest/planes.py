@@ -11,8 +11,12 @@ import numpy as np
 
 from oocgraph.external_sort.temporary import NumberedFiles, read_into
 from oocgraph.ingest.build_job import Job
-from oocgraph.store.files import write_all
-from oocgraph.types import Array
+from oocgraph.store.files import LEAST_DIRECT_BYTES, write_all
+from oocgraph.types import PAGE_BYTES, Array
+
+WRITE_BYTES = LEAST_DIRECT_BYTES + 2 * PAGE_BYTES
+"""Bytes of a plane that are written at once, or more; its first and last page may be incomplete. They are held where readers of edges held
+theirs (`READER_BYTES`): 64 planes take 16 MiB."""
 
 
 class Planes(Protocol):
@@ -33,21 +37,45 @@ def new_planes(name: str, dtype: Any, offsets: Array, job: Job) -> Planes:
 
 
 class PlacedPlanes:
-    """Planes that grow in the store."""
+    """Planes that grow in the store, each by `WRITE_BYTES` at a time."""
 
     def __init__(self, name: str, dtype: Any, offsets: Array, job: Job) -> None:
         self._array, self._next = job.writer.place(name, dtype, int(offsets[-1])), offsets[:-1].tolist()
+        self._held = np.empty((len(self._next), WRITE_BYTES // np.dtype(dtype).itemsize), dtype)
+        self._sizes = [0] * len(self._next)
 
     def append(self, planes: Array, offsets: Array) -> None:
         """Add what a block has."""
-        for k, start in enumerate(self._next):
-            part = planes[offsets[k] : offsets[k + 1]]
-            if part.size:
-                self._array.write(start, part)
-                self._next[k] += part.size
+        bounds = offsets.tolist()
+        for k in range(len(self._sizes)):
+            self._add(k, planes[bounds[k] : bounds[k + 1]])
+
+    def _add(self, k: int, part: Array) -> None:
+        held, size = self._held[k], self._sizes[k]
+        if size and size + part.size >= held.size:
+            held[size:] = part[: held.size - size]
+            self._sizes[k] = held.size
+            self._write(k)
+            part, size = part[held.size - size :], 0
+        if part.size >= held.size:
+            self._put(k, part)
+        else:
+            held[size : size + part.size] = part
+            self._sizes[k] = size + part.size
+
+    def _write(self, k: int) -> None:
+        self._put(k, self._held[k, : self._sizes[k]])
+        self._sizes[k] = 0
+
+    def _put(self, k: int, part: Array) -> None:
+        if part.size:
+            self._array.write(self._next[k], part)
+            self._next[k] += part.size
 
     def finish(self) -> None:
-        """Nothing is left to do."""
+        """Write what is held."""
+        for k in range(len(self._sizes)):
+            self._write(k)
 
 
 class PlaneFiles(NumberedFiles):
