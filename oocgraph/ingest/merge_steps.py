@@ -31,7 +31,7 @@ from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import ORDER, GraphAttributes, plane_group
 from oocgraph.store.records import CODE, key_bits
-from oocgraph.store.rows import degree_blocks
+from oocgraph.store.rows import declared_degrees
 from oocgraph.store.strings import string_buffers
 from oocgraph.types import Array, index_dtype
 
@@ -138,11 +138,11 @@ def _joined_vertices(first: CSRStore, second: CSRStore, job: Job, *, linked_only
     has_out = VertexFile(job.folder("has-out"), num_ids, np.uint8, in_memory=True) if job.directed else None
     assert degree.resident is not None
     for store, places in zip((first, second), position, strict=True):
-        for start, degrees in degree_blocks(store, store.pull_group):
+        for start, degrees in declared_degrees(store, store.pull_group):
             add_at(degree.resident, places[start : start + degrees.size], degrees.astype(np.uint32))
         if has_out is not None:
             assert has_out.resident is not None
-            for start, degrees in degree_blocks(store, "out"):
+            for start, degrees in declared_degrees(store, "out"):
                 has_out.resident[places[start : start + degrees.size]] |= degrees > 0
     loops = BinFiles(job.folder("loops"), one_bin(max(1, num_ids)))
     return _Vertices(position, in_first, CleanEdges([], key_bits(num_ids), degree, has_out, loops), num_ids)

@@ -100,8 +100,25 @@ def degree_blocks(store: GraphArrays, group: str, num_rows: int = BLOCK_ROWS) ->
         yield first, np.diff(offsets)
 
 
+def declared_degrees(store: GraphArrays, group: str, num_rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Array]]:
+    """Iterate as `degree_blocks` does, without reading ``indptr`` where the classes of degrees tell."""
+    if not _is_sorted(store, group):
+        yield from degree_blocks(store, group, num_rows)
+        return
+    value, first = store.degree_classes
+    ends = np.append(first, store.num_rows)
+    for start in range(0, store.num_rows, num_rows):
+        yield start, np.repeat(value, np.diff(np.clip(ends, start, start + num_rows)))
+
+
+def _is_sorted(store: GraphArrays, group: str) -> bool:
+    return store.attributes.vertex_order == "degree" and group == store.pull_group
+
+
 def longest_row(store: GraphArrays, group: str) -> tuple[int, int]:
     """Return the first of the rows with most entries, and their number; (0, 0) where there is none."""
+    if _is_sorted(store, group):
+        return 0, int(store.degree_classes[0][:1].sum())
     row = most = 0
     for first, degree in degree_blocks(store, group):
         at = int(degree.argmax())
