@@ -81,6 +81,11 @@ class StoredRows:
         array = self._arrays[name]
         start, offset, position = (np.empty(begin.size + more, np.int64) for more in (0, 1, 0))
         num_rows = lay_out_rows(begin, end, np.argsort(begin, kind="stable"), start, offset, position)
+        if num_rows < 0:
+            first = int(begin[np.argmax(end < begin)])
+            raise CorruptStoreError(
+                f"{array.place_of(min(max(0, first), array.length - 1))}: a row ends before it begins; run `oocgraph check`"
+            )
         start, offset = start[:num_rows], offset[: num_rows + 1]
         out = room(int(offset[-1]), array.dtype.newbyteorder("="))
         if out.size:

@@ -207,7 +207,7 @@ def locate_rows(row_of: Any, first: Any, edge: Any, degree: Any, begin: Any, end
 
 @nb.njit(nogil=True, cache=True)
 def lay_out_rows(begin: Any, end: Any, order: Any, start: Any, offset: Any, position: Any) -> Any:
-    """Put rows one after the other, in an order, without the empty ones; return how many there are.
+    """Put rows one after the other, in an order, without the empty ones; return how many there are, or -1 where one ends before it begins.
 
     Parameters
     ----------
@@ -225,6 +225,8 @@ def lay_out_rows(begin: Any, end: Any, order: Any, start: Any, offset: Any, posi
     found, offset[0] = 0, 0
     for at in order:
         position[at] = 0
+        if end[at] < begin[at]:
+            return -1
         if end[at] > begin[at]:
             start[found], position[at] = begin[at], offset[found]
             offset[found + 1] = offset[found] + end[at] - begin[at]
