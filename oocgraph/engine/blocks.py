@@ -32,7 +32,7 @@ from oocgraph.store.gather import EdgeFiles, checksum_bytes
 from oocgraph.store.graph import BLOCK_VERTICES, CSRStore
 from oocgraph.store.layout import SELF_LOOPS
 from oocgraph.store.row_lookup import sorted_lookup
-from oocgraph.store.rows import damaged_rows, degree_blocks, offset_blocks
+from oocgraph.store.rows import are_by_degree, damaged_rows, degree_blocks, offset_blocks
 from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress, no_parent
 
 SHIFT = 14
@@ -585,7 +585,7 @@ def _block_rows(store: CSRStore, groups: tuple[str, ...], lengths: list[int], fi
 
 def _row_begins(store: CSRStore, group: str) -> Iterator[tuple[int, Array]]:
     """Iterate over where rows begin: the first row of a block, and (n,) int64; the last block has the end of all rows, too."""
-    if store.attributes.vertex_order == "degree" and store.pull_group == group:  # known from the degrees
+    if are_by_degree(store, group):  # known from the degrees
         lookup = sorted_lookup(store)
         for first in range(0, store.num_rows + 1, PLACED_ROWS):
             rows = np.arange(first, min(store.num_rows + 1, first + PLACED_ROWS))

@@ -24,6 +24,7 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.records import Records, drop_duplicates, group_starts, sort_records
 from oocgraph.store.row_lookup import sorted_lookup
 from oocgraph.store.row_places import row_ends
+from oocgraph.store.rows import are_by_degree
 from oocgraph.types import Array, index_dtype
 
 WINDOW_ROWS = 1 << 18
@@ -64,7 +65,7 @@ class Side:
 
     def locate(self, group: str, rows: Array, begin: Array, end: Array) -> None:
         """Write where some rows begin and end, (n,) int64 each; those that the store lacks (NO_RANK) are empty."""
-        if self.store.attributes.vertex_order == "degree" and group == self.store.pull_group:
+        if are_by_degree(self.store, group):
             lookup = sorted_lookup(self.store)
             locate_rows(rows, lookup.first, lookup.edge, lookup.value, begin, end)
             return

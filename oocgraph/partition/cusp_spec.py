@@ -19,6 +19,7 @@ from oocgraph.partition.policy import CompiledPolicy, Policy
 from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.partitions import master_dtype
+from oocgraph.store.rows import are_by_degree
 from oocgraph.types import PAGE_BYTES
 
 DEGREES = "degrees"
@@ -154,11 +155,6 @@ def needs_lookup(compiled: CompiledPolicy, directed: bool, group: str) -> bool:
     return compiled.uses_in_degree and directed
 
 
-def by_class(store: CSRStore, group: str) -> bool:
-    """Whether rows are found by degree class."""
-    return store.attributes.vertex_order == "degree" and group == store.pull_group
-
-
 def _work_bytes(store: CSRStore, spec: CuspSpec) -> int:
     """Bytes for each entry of a block: neighbours, local ids twice, owner, slot; where columns go along its place, and theirs twice."""
     columns = _column_bytes(store, spec)
@@ -170,4 +166,4 @@ def _column_bytes(store: CSRStore, spec: CuspSpec) -> int:
 
 
 def _lookup_bytes(store: CSRStore, group: str) -> int:
-    return 24 * store.array(f"{group}/degrees/value").length if by_class(store, group) else 8 * (store.num_rows + 1)
+    return 24 * store.array(f"{group}/degrees/value").length if are_by_degree(store, group) else 8 * (store.num_rows + 1)

@@ -17,13 +17,13 @@ from oocgraph.kernels.prop import NO_LOOKUP, Prop, make_prop
 from oocgraph.kernels.rows import RowLookup
 from oocgraph.kernels.warm_cusp import load_cusp_kernels
 from oocgraph.memory import Budget, format_bytes, host_bytes
-from oocgraph.partition.cusp_spec import COMPILER_BYTES, DEGREES, CuspSpec, by_class, needs_lookup, stage_bytes
+from oocgraph.partition.cusp_spec import COMPILER_BYTES, DEGREES, CuspSpec, needs_lookup, stage_bytes
 from oocgraph.partition.policy import CompiledPolicy, compile_policy
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.partitions import MASTERS, master_dtype
 from oocgraph.store.preallocated import PreallocatedArray
-from oocgraph.store.rows import damaged_rows
+from oocgraph.store.rows import are_by_degree, damaged_rows
 from oocgraph.types import Array
 
 
@@ -176,7 +176,7 @@ def _reserve(budget: Budget, charges: dict[str, int]) -> None:
 
 def _lookup(store: CSRStore, group: str) -> RowLookup:
     none = np.empty(0, np.int64)
-    if not by_class(store, group):
+    if not are_by_degree(store, group):
         return RowLookup(store.read(f"{group}/indptr").astype(np.int64, copy=False), none, none, none)
     value, first = (array.astype(np.int64) for array in store.degree_classes)
     edge = np.append(0, np.cumsum(np.diff(np.append(first, store.num_rows)) * value))[:-1]

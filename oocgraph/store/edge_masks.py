@@ -27,7 +27,7 @@ from oocgraph.kernels.rows import Repair, RowLookup, explicit_rows
 from oocgraph.store.arrays import REMEDY, Mask, PlainArray, StoredArray, decoded_bytes
 from oocgraph.store.edge_conditions import EdgeCondition
 from oocgraph.store.row_lookup import sorted_lookup
-from oocgraph.store.rows import edge_blocks, map_bounded
+from oocgraph.store.rows import are_by_degree, edge_blocks, map_bounded
 from oocgraph.types import Array
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class EdgeMasks:
             arrays = [self.store.array(f"{group}/{name}") for name in self.condition.columns]
             edge_bytes = sum(array.dtype.itemsize for array in arrays) + 4
             block_bytes = edge_bytes * _block_edges(arrays) + sum(decoded_bytes(array) for array in arrays)
-            rows_bytes = 0 if self._is_sorted(group) else 8 * (a.num_vertices + 1)
+            rows_bytes = 0 if are_by_degree(self.store, group) else 8 * (a.num_vertices + 1)
             total += 8 * (a.num_stored_edges // 64 + 1) + rows_bytes + 2 * _num_threads() * block_bytes
         return total + self.condition.table_bytes + 8 * a.num_self_loops
 
@@ -137,11 +137,8 @@ class EdgeMasks:
             raise CorruptStoreError(f"{self.store.url}: out/indices has more self-loops than vertices/self_loops; {REMEDY}")
         return loops[:size]
 
-    def _is_sorted(self, group: str) -> bool:
-        return self.store.attributes.vertex_order == "degree" and group == self.store.pull_group
-
     def _rows(self, group: str) -> RowLookup:
-        if self._is_sorted(group):
+        if are_by_degree(self.store, group):
             return sorted_lookup(self.store)
         return explicit_rows(self.store.read(f"{group}/indptr"))
 

@@ -12,6 +12,7 @@ from oocgraph.errors import ArgumentError
 from oocgraph.store.columns import distinct, read_at
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.row_lookup import sorted_lookup
+from oocgraph.store.rows import are_by_degree
 from oocgraph.types import Array
 
 
@@ -50,7 +51,7 @@ def row_ends(store: GraphArrays, group: str, vertices: Array) -> tuple[Array, Ar
     """
     if not vertices.size:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    if store.attributes.vertex_order == "degree" and group == store.pull_group:
+    if are_by_degree(store, group):
         return _by_degree(store, vertices)
     indptr, unique = store.array(f"{group}/indptr"), distinct(vertices)
     positions = distinct(np.concatenate([unique, unique + 1]))

@@ -102,7 +102,7 @@ def degree_blocks(store: GraphArrays, group: str, num_rows: int = BLOCK_ROWS) ->
 
 def declared_degrees(store: GraphArrays, group: str, num_rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Array]]:
     """Iterate as `degree_blocks` does, without reading ``indptr`` where the classes of degrees tell."""
-    if not _is_sorted(store, group):
+    if not are_by_degree(store, group):
         yield from degree_blocks(store, group, num_rows)
         return
     value, first = store.degree_classes
@@ -111,13 +111,14 @@ def declared_degrees(store: GraphArrays, group: str, num_rows: int = BLOCK_ROWS)
         yield start, np.repeat(value, np.diff(np.clip(ends, start, start + num_rows)))
 
 
-def _is_sorted(store: GraphArrays, group: str) -> bool:
+def are_by_degree(store: GraphArrays, group: str) -> bool:
+    """Whether the rows of a group are sorted by their lengths, so that the classes of degrees tell where each is."""
     return store.attributes.vertex_order == "degree" and group == store.pull_group
 
 
 def longest_row(store: GraphArrays, group: str) -> tuple[int, int]:
     """Return the first of the rows with most entries, and their number; (0, 0) where there is none."""
-    if _is_sorted(store, group):
+    if are_by_degree(store, group):
         return 0, int(store.degree_classes[0][:1].sum())
     row = most = 0
     for first, degree in degree_blocks(store, group):
