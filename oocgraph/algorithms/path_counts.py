@@ -3,7 +3,7 @@
 In: sweeps over a graph, sources as store numbers. Out: of each vertex what depends on it, added up. A sweep against the edges finds a level
 and adds up numbers of paths; levels are stored, and a sweep along the edges finds what depends on a level from those on the next one.
 Levels of few vertices are listed and passed in one call, by one thread, where the rows stay in memory: see
-`oocgraph.algorithms.source_words`.
+`oocgraph.algorithms.source_words`. Where sources share little, each goes on alone (`oocgraph.algorithms.lone_paths`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.engine.sweeps import Lists, Needs, Sweeps
-from oocgraph.errors import ArgumentError
+from oocgraph.algorithms.lone_paths import LonePaths, too_long_paths, too_many_paths
+from oocgraph.engine.sweeps import Lists, Sweeps
 from oocgraph.kernels import betweenness as kernels
 from oocgraph.kernels.betweenness import LANES, WORD
-from oocgraph.kernels.piece_rows import DONE, MISSING, empty_pieces
-from oocgraph.sparse.edge_stream import table_bytes
-from oocgraph.store.graph import CSRStore
+from oocgraph.kernels.lone_paths import count_found
+from oocgraph.kernels.piece_rows import DONE, MISSING
 from oocgraph.types import Array
 
 UNSEEN = np.iinfo(np.uint16).max
@@ -34,6 +33,9 @@ VERTEX_SECONDS = 1e-8
 LISTED_SHARE, LEAST_LISTED = 4, 1 << 14
 """Of the vertices one in so many, or so many, are the vertices and edges of a level that is listed at the most."""
 
+ALONE_LEVELS, ALONE_SHARE = 64, 2
+"""Levels after which it is seen whether sources share few rows: of those that are found, fewer than so many sources find each."""
+
 LISTED_LEVELS, LEAST_LEVELS = 1 << 10, 4
 """Levels that are passed in one call, at the most; on the way back, from how many on that is done."""
 
@@ -41,31 +43,6 @@ LISTED_LEVELS, LEAST_LEVELS = 1 << 10, 4
 def most_listed(num_vertices: int) -> int:
     """Return how many vertices and edges a level that is listed has at the most."""
     return max(LEAST_LISTED, num_vertices // LISTED_SHARE)
-
-
-def path_needs(store: CSRStore, vectors: dict[str, int]) -> Needs:
-    """Return what an algorithm needs that adds up by `PathCounts`, and holds `vectors` beside."""
-    n = store.num_rows
-    numbers, words, paths, level = np.empty(0), np.empty(0, WORD), np.empty((0, LANES)), np.empty((LANES, 0), np.uint16)
-    pieces, listed, ends = empty_pieces(store.index_dtype), np.empty((2, 0), np.int64), np.empty(0, np.int64)
-    return Needs(
-        vectors={
-            "numbers of paths": 8 * LANES * n, "levels": 2 * LANES * n, "lanes": 3 * n, "centrality": 8 * n,
-            "listed vertices": 2 * 9 * most_listed(n), "sizes of levels": 20 * UNSEEN, "tables of pieces": 2 * table_bytes(n), **vectors,
-        },
-        result_bytes=8 * n, lists=("in", "out"),
-        kernels=[
-            (kernels.count_paths, words, paths, words, words, level, 0), (kernels.add_dependencies, words, paths, words, numbers),
-            (kernels.mark_neighbours, words, words, words),
-        ],
-        vertex_kernels=[
-            (kernels.find_level, level, 0, words, 0, 0), (kernels.invert_last, words, paths, 0, 0),
-            (kernels.count_ends, words, WORD(0), numbers, 0, 0), (kernels.rescale, numbers, 0.0, 0, 0),
-            (kernels.list_front, words, ends), (kernels.list_levels, level, 0, ends, words, ends),
-            (kernels.count_listed, pieces, pieces, words, paths, words, words, level, 0, listed, 0, listed, 0),
-            (kernels.add_listed, pieces, words, paths, words, numbers, ends, words, ends, 0),
-        ],
-    )  # fmt: skip
 
 
 class PathCounts:
@@ -92,11 +69,28 @@ class PathCounts:
         self._most = most_listed(n)
         self._vertices: Array = np.empty((2, self._most), np.int64)
         self._words: Array = np.empty(self._vertices.size, WORD)
+        self._alone: LonePaths | None = None
+        self._may_part = sweeps.num_spared > 0
 
     def add(self, sources: Array, *, endpoints: bool) -> None:
         """Add those from at most `LANES` sources."""
+        used, depth = WORD((1 << sources.size) - 1), None
+        if self._alone is None:
+            depth = self._add_together(sources, used)
+        if depth is None:
+            self._alone = self._alone or LonePaths(self._sweeps, (self._out, self._in), UNSEEN)
+            own = slice(sources.size)
+            depth = self._alone.add(sources, self._level[own], self._paths.reshape(LANES, -1)[own], self.centrality)
+            if endpoints:
+                self._over_vertices(kernels.find_level, self._level, UNSEEN, self._unseen)
+        self.depth = max(self.depth, depth)
+        if endpoints:
+            counts = self._over_vertices(kernels.count_ends, self._unseen, used, self.centrality)
+            self.centrality[sources] += np.sum(counts, axis=0)[: sources.size] - 2  # all begin there; it was counted as an end of one
+
+    def _add_together(self, sources: Array, used: Any) -> int | None:
+        """Add those from sources that go from level to level together; returns the last one, or None if each had better go alone."""
         lanes = np.arange(sources.size)
-        used = WORD((1 << sources.size) - 1)
         self._level.fill(UNSEEN)
         self._front.fill(0)
         self._next.fill(0)
@@ -105,21 +99,27 @@ class PathCounts:
         self._unseen[sources] ^= self._front[sources]
         self._paths[sources, lanes] = 1
         self._sizes[0] = sources.size, 0
-        depth = self._count()
-        self._accumulate(depth)
-        self.depth = max(self.depth, depth)
-        if endpoints:
-            counts = self._over_vertices(kernels.count_ends, self._unseen, used, self.centrality)
-            self.centrality[sources] += np.sum(counts, axis=0)[lanes] - 2  # all paths begin there; it was counted as an end of one
+        depth = self._count(sources.size)
+        if depth is not None:
+            self._accumulate(depth)
+        return depth
 
     def rescale(self, factor: float) -> None:
         """Multiply `centrality` by a factor."""
         self._over_vertices(kernels.rescale, self.centrality, factor)
 
-    def _count(self) -> int:
-        """Count shortest paths, level by level; returns the last one, whose lanes are in `_front`. Of each level notes the size."""
+    def _count(self, num_sources: int) -> int | None:
+        """Count shortest paths, level by level; returns the last one, whose lanes are in `_front`. Of each level notes the size.
+
+        None, if after some levels each source had better go alone.
+        """
         depth = 0
         while depth < UNSEEN:
+            if self._may_part and depth >= ALONE_LEVELS:
+                self._may_part = False
+                found = sum(self._over_vertices(count_found, self._level[:num_sources], UNSEEN))
+                if found < ALONE_SHARE * self._sizes[1 : depth + 1, 0].sum():
+                    return None
             if depth and self._is_small(depth):  # the neighbours of sources are often many
                 num, is_over = self._count_listed(depth)
                 depth += num
@@ -128,7 +128,7 @@ class PathCounts:
             if depth < UNSEEN and not self._count_level(depth + 1):
                 return depth
             depth += 1
-        raise self._refusal(f"{UNSEEN:,} edges or more")
+        raise too_long_paths(self._sweeps.store, UNSEEN)
 
     def _count_level(self, depth: int) -> bool:
         """Find a level by sweeps; returns whether it has any vertices."""
@@ -147,7 +147,7 @@ class PathCounts:
 
     def _count_listed(self, depth: int) -> tuple[int, bool]:
         """Find the levels after one that are small; returns how many, and whether there are no more at all."""
-        most, num = min(UNSEEN, depth + LISTED_LEVELS) - depth, 0
+        most, num = min(UNSEEN, depth + (ALONE_LEVELS if self._may_part else LISTED_LEVELS)) - depth, 0
         self._next.fill(0)
         while num < most:
             num_front = kernels.list_front(self._front, self._vertices[0])
@@ -208,13 +208,7 @@ class PathCounts:
 
     def _check(self, are_finite: bool) -> None:
         if not are_finite:
-            raise self._refusal(f"more than {np.finfo(np.float64).max:.2g} shortest paths")
+            raise too_many_paths(self._sweeps.store)
 
     def _over_vertices(self, kernel: Any, *arguments: Any) -> list[Any]:
         return self._sweeps.vertices(lambda a, z: kernel(*arguments, a, z), VERTEX_SECONDS * self.centrality.size)
-
-    def _refusal(self, what: str) -> ArgumentError:
-        return ArgumentError(
-            f"{self._sweeps.store.url}: between two vertices there are {what}, and betweenness_centrality cannot count them; "
-            "give a smaller graph, or one of smaller diameter"
-        )

@@ -145,6 +145,8 @@ class Needs:
         Bytes that it can use beside all this: the least, and the most that are of use. They come before edges that stay in memory.
     room_share
         How much of what is left it has, if the most is more than that.
+    spare_bytes
+        Bytes that each thread can use beside all this where all edges stay in memory, and there is room for them.
     selects
         Whether it sweeps over some of the rows only (`Sweeps.select`).
     sent_bytes
@@ -160,6 +162,7 @@ class Needs:
     scratch: Sequence[tuple[Any, int]] = ()
     room_bytes: tuple[int, int] = (0, 0)
     room_share: float = 1.0
+    spare_bytes: int = 0
     selects: bool = False
     sent_bytes: int | None = None
 
@@ -197,6 +200,11 @@ class StreamedEdges:
     streams: dict[Lists, tuple[EdgeStream, int]] = field(default_factory=dict)
     device_began: int = field(default_factory=device_bytes_read)
     scratch: queue.SimpleQueue[Sequence[Array]] = field(default_factory=queue.SimpleQueue)
+
+    @property
+    def are_kept(self) -> bool:
+        """Whether all stay in memory once they were read."""
+        return all(stream.num_kept == len(stream.parts) for stream, _ in self.streams.values())
 
     def stream(self, lists: Lists) -> EdgeStream:
         """Return the stream of some lists."""
@@ -264,6 +272,8 @@ class Sweeps:
     edges : Edges
     room_bytes : int
         What it has of `Needs.room_bytes`.
+    num_spared : int
+        Threads that have `Needs.spare_bytes`.
     num_sweeps : int
         Made so far.
     """
@@ -273,6 +283,7 @@ class Sweeps:
     progress: Progress
     edges: Edges
     room_bytes: int = 0
+    num_spared: int = 0
     num_sweeps: int = 0
     _degree_bytes: int = 0
 
@@ -409,7 +420,11 @@ def open_sweeps(
     if more:
         budget.reserve(ROOM, more)
     with team_of(threads) as team, open_edges(store, needs, budget) as edges:
-        yield Sweeps(store, team, progress, edges, room + more)
+        spared = 0
+        if needs.spare_bytes and isinstance(edges, StreamedEdges) and edges.are_kept:
+            spared = min(threads, max(0, budget.available_bytes) // needs.spare_bytes)
+            budget.reserve("threads alone", spared * needs.spare_bytes)
+        yield Sweeps(store, team, progress, edges, room + more, spared)
 
 
 @contextmanager

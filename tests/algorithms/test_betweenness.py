@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from random import Random
 
 import dask
@@ -13,6 +14,8 @@ import pytest
 import oocgraph
 from oocgraph import Resources
 from oocgraph.algorithms import betweenness, path_counts
+from oocgraph.algorithms.lone_paths import LonePaths
+from oocgraph.algorithms.path_counts import PathCounts
 from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.sparse import edge_stream
 from tests.graphs import hubs
@@ -44,12 +47,23 @@ def list_levels(monkeypatch, most):
         monkeypatch.setattr(path_counts, "LEAST_LEVELS", 1)
 
 
+def search_alone(monkeypatch, *, alone=True):
+    """Have each source go on alone after its first level, or none."""
+    monkeypatch.setattr(path_counts, "ALONE_LEVELS", 1)
+    monkeypatch.setattr(path_counts, "ALONE_SHARE", 1e9 if alone else 0)
+
+
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize(("piece", "most"), [(None, None), (16, 0), (16, 30), (16, 1000), (None, 60)])
+@pytest.mark.parametrize(
+    ("piece", "most", "alone"),
+    [(None, None, False), (16, 0, False), (16, 30, False), (16, 1000, False), (None, 60, False), (None, None, True), (16, 0, True)],
+)
 @pytest.mark.parametrize("k", [None, 1, 2, 8, 20, 44, 45])
-def test_values_are_networkxs(tmp_path, monkeypatch, directed, piece, most, k):
+def test_values_are_networkxs(tmp_path, monkeypatch, directed, piece, most, alone, k):
     """From the sources that it samples by the same seed; of rows that are longer than a piece, and levels that are listed, too."""
     list_levels(monkeypatch, most)
+    if alone:
+        search_alone(monkeypatch)
     if piece:
         monkeypatch.setattr(edge_stream, "PIECE_BYTES", piece)
     for seed in range(3):
@@ -96,6 +110,7 @@ def test_no_bit_depends_on_which_levels_are_listed(tmp_path, monkeypatch, direct
     bring, found, listed = edge_stream.PieceTable.bring, [], []
     counted = path_counts.PathCounts._count_listed
     monkeypatch.setattr(path_counts.PathCounts, "_count_listed", lambda self, depth: listed.append(counted(self, depth)) or listed[-1])
+    search_alone(monkeypatch, alone=False)
     for most, stays in ((0, True), (40, True), (1 << 14, True), (1 << 14, False), (500, False)):
         with monkeypatch.context() as patch:
             list_levels(patch, most)
@@ -108,11 +123,39 @@ def test_no_bit_depends_on_which_levels_are_listed(tmp_path, monkeypatch, direct
     assert [one[2] > 100 for one in found] == [False, True, True, True, True]
 
 
+@pytest.mark.parametrize("directed", [False, True])
+def test_no_bit_depends_on_which_sources_go_alone(tmp_path, monkeypatch, directed):
+    """Of streets, where they do by themselves; nor on threads that have room for that; with more paths than are whole numbers."""
+    rng, numbers = np.random.default_rng(4), np.arange(90 * 70).reshape(90, 70)
+    source = np.concatenate([numbers[:-1].ravel(), numbers[:, :-1].ravel(), rng.integers(0, 6300, 4)])
+    target = np.concatenate([numbers[1:].ravel(), numbers[:, 1:].ravel(), rng.integers(0, 6300, 4)])
+    kept = rng.random(source.size) < 0.97
+    names = rng.permutation(7000)
+    graph = oocgraph.build_csr((names[source[kept]], names[target[kept]]), tmp_path / "g.zarr", directed=directed)
+    searched, add = [], LonePaths.add
+    monkeypatch.setattr(LonePaths, "add", lambda self, *of: searched.append(self._room.qsize()) or add(self, *of))
+    found = []
+    ways = [(3, 3, 2, False), (2, 1, 2, False), (3, 0, 2, False), (3, 3, 0, False), (2, 2, 2, True), (1, 1, 0, True)]
+    for threads, spared, share, endpoints in ways:
+        with monkeypatch.context() as patch:
+            patch.setattr(path_counts, "ALONE_LEVELS", 8)
+            patch.setattr(path_counts, "ALONE_SHARE", share)
+            patch.setattr(betweenness, "PathCounts", lambda sweeps, n=spared: PathCounts(replace(sweeps, num_spared=n)))
+            result = oocgraph.betweenness_centrality(graph, 20, endpoints=endpoints, resources=Resources(threads=threads))
+        found.append((endpoints, result.depth, result.centrality.tobytes()))
+        assert searched == ([spared] * 3 if spared and share else [])
+        searched.clear()
+    assert result.depth > 70
+    assert len({*found}) == 2
+
+
 @pytest.mark.parametrize("most", [None, 0])
-def test_levels_that_are_listed_are_as_many(tmp_path, monkeypatch, most):
+@pytest.mark.parametrize("alone", [False, True])
+def test_levels_that_are_listed_are_as_many(tmp_path, monkeypatch, most, alone):
     """Up to the most that are passed, and to the most that can be counted."""
     monkeypatch.setattr(path_counts, "LISTED_LEVELS", 7)
     list_levels(monkeypatch, most)
+    search_alone(monkeypatch, alone=alone)
     graph = oocgraph.build_csr((np.arange(90), np.arange(1, 91)), tmp_path / "g.zarr", directed=True)
     for limit in (91, 92):
         monkeypatch.setattr(path_counts, "UNSEEN", limit)
@@ -178,8 +221,10 @@ def test_a_path_has_many_levels(tmp_path, monkeypatch):
         oocgraph.betweenness_centrality(graph)
 
 
-def test_more_paths_than_a_number_can_count_are_refused(tmp_path):
+@pytest.mark.parametrize("alone", [False, True])
+def test_more_paths_than_a_number_can_count_are_refused(tmp_path, monkeypatch, alone):
     """A chain of so many diamonds, of which the source is the beginning."""
+    search_alone(monkeypatch, alone=alone)
     for num_diamonds in (1020, 1030):
         n, begins = 3 * num_diamonds + 1, 3 * np.arange(num_diamonds)
         source = np.concatenate([begins, begins, begins + 1, begins + 2])
