@@ -9,14 +9,15 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from oocgraph.pool import Pool
-from oocgraph.types import Array
+from oocgraph.pool import Call, Pool
+from oocgraph.types import PAGE_BYTES, Array
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -63,18 +64,30 @@ class Spare:
     def __init__(self, dtype: np.dtype[Any], length: int = 0) -> None:
         self._dtype, self._length, self._arrays = dtype, length, deque[Array]()
 
-    def get(self, length: int) -> Array:
-        """Return an uninitialised array, in memory that is not used any more where there is enough."""
+    def get(self, length: int, first: int = 0) -> Array:
+        """Return an uninitialised array, in memory that is not used any more where there is enough.
+
+        It begins where element `first` of an array does that begins at a page: so it is written to a file without a copy (`PastCache`).
+        """
+        num_bytes, lead = length * self._dtype.itemsize, first * self._dtype.itemsize % PAGE_BYTES
         with suppress(IndexError):  # other threads take some, too
-            if (used := self._arrays.pop()).size >= length:
-                return used[:length]
-        return np.empty(max(1, length, self._length), self._dtype)[:length]
+            if (used := self._arrays.pop()).size >= num_bytes + 2 * PAGE_BYTES:
+                return self._part(used, lead, num_bytes)
+        return self._part(np.empty(max(num_bytes, self._least_bytes) + 2 * PAGE_BYTES, np.uint8), lead, num_bytes)
 
     def put(self, part: Array) -> None:
         """Keep the memory of what `get` returned, or of a part of it, that is not used any more; arrays that own theirs are passed over."""
         whole = part.base
-        if isinstance(whole, np.ndarray) and whole.dtype == self._dtype and (not self._length or whole.size == self._length):
+        if whole is not None and whole.dtype == np.uint8 and self._length in (0, (whole.size - 2 * PAGE_BYTES) // self._dtype.itemsize):
             self._arrays.append(whole)
+
+    @property
+    def _least_bytes(self) -> int:
+        return max(1, self._length) * self._dtype.itemsize
+
+    def _part(self, whole: Array, lead: int, num_bytes: int) -> Array:
+        start = -whole.ctypes.data % PAGE_BYTES + lead
+        return whole[start : start + num_bytes].view(self._dtype)
 
 
 class Workers:
@@ -91,6 +104,10 @@ class Workers:
         self.scratch = Scratch()
         self._stopping = threading.Event()
         self._pool = Pool(num_threads, "oocgraph-build")
+
+    def beside(self, step: Callable[[Workers], Result]) -> Call[Result]:
+        """Have one thread do a step alone, of the `Workers` that it is given; what others do meanwhile is done by the other threads."""
+        return self._pool.submit(step, _Alone(self))
 
     def ordered(self, function: Callable[[Item], Result], items: Iterable[Item], *, most: int | None = None) -> Iterator[Result]:
         """Apply `function` to each item in the pool; the results come in the items' order, at most ``num_threads + 1`` ahead, or `most`."""
@@ -161,3 +178,21 @@ class Workers:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._stopping.set()
         self._pool.close()
+
+
+class _Alone(Workers):
+    """The thread that asks; it ends with the threads of the others."""
+
+    def __init__(self, others: Workers) -> None:
+        self.num_threads, self.scratch, self._stopping = 1, others.scratch, others._stopping
+
+    def ordered(self, function: Callable[[Item], Result], items: Iterable[Item], *, most: int | None = None) -> Iterator[Result]:
+        """Apply `function` to each item, one after the other."""
+        for item in items:
+            if self._stopping.is_set():
+                raise CancelledError
+            yield function(item)
+
+    def ahead(self, items: Iterator[Item]) -> Iterator[Item]:
+        """Iterate over the items."""
+        return items

@@ -99,7 +99,7 @@ def write_merged(group: str, sides: Sequence[Side], classes: DegreeClasses, job:
     """Write one group; return its number of entries, of self-loops, and whether several entries of a row are the same."""
     num_vertices = classes.num_vertices
     limit = block_entries(job)
-    merging = _Merging(group, sides, num_vertices, job, num_planes, limit)
+    merging = _Merging(group, sides, classes, job, num_planes, limit)
     target, total = GroupWriter(group, classes, job, num_planes), sum(side.store.attributes.num_stored_edges for side in sides)
     for block in _results(merging, _blocks(group, sides, num_vertices, limit), limit, job):
         block.indptr[:] += target.num_entries
@@ -133,12 +133,12 @@ def _blocks(group: str, sides: Sequence[Side], num_vertices: int, limit: int) ->
 class _Merging:
     """Merges blocks of rows of one group, in any thread."""
 
-    def __init__(self, group: str, sides: Sequence[Side], num_vertices: int, job: Job, num_planes: int, limit: int) -> None:
-        self._group, self._sides, self._job, self._num_planes = group, sides, job, num_planes
+    def __init__(self, group: str, sides: Sequence[Side], classes: DegreeClasses, job: Job, num_planes: int, limit: int) -> None:
+        self._group, self._sides, self._classes, self._job, self._num_planes = group, sides, classes, job, num_planes
         self._drop = job.payload.duplicates != "keep"
         self._has_loops = any(side.store.attributes.num_self_loops for side in sides)
         self.has_parallel = False
-        self._columns, self._num_vertices = list(job.payload.stored), num_vertices
+        self._columns = list(job.payload.stored)
         self._kind = np.dtype(np.uint64 if self._columns else np.uint32)
         self._keys, self._planes = Spare(self._kind, limit + SLACK), Spare(np.dtype(np.uint32), limit)
 
@@ -153,7 +153,7 @@ class _Merging:
         a_length, b_length = rows.end - rows.begin
         width = SLACK + int(max(a_length.max(initial=0), b_length.max(initial=0)))
         work = scratch.get("work", 2 * width, self._kind).reshape(2, width)
-        out = self._keys.get(a.size + b.size + SLACK)
+        out = self._keys.get(a.size + b.size + SLACK, self._classes.row_start(rows.first))  # of lists sorted by degree it will be there
         renumber(a, self._sides[0].new_of)
         renumber(b, self._sides[1].new_of)
         drop = self._drop and not self._columns
@@ -215,5 +215,5 @@ class _Merging:
             if same.any():  # another thread may have found some meanwhile
                 self.has_parallel = True
         return RowBlock(
-            indices, columns, indptr, planes.astype(index_dtype(self._num_vertices), copy=False), plane_offsets, loops, loops.size
+            indices, columns, indptr, planes.astype(index_dtype(self._classes.num_vertices), copy=False), plane_offsets, loops, loops.size
         )

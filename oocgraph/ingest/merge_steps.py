@@ -7,7 +7,8 @@ touches keeps its place among its equals, so the new order is the old one with f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -16,15 +17,16 @@ from oocgraph.errors import CorruptStoreError
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import one_bin
 from oocgraph.external_sort.vertex_file import VertexFile
+from oocgraph.external_sort.workers import Workers
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.common_edges import GROUP, CommonEdges
 from oocgraph.ingest.dedupe import CleanEdges
 from oocgraph.ingest.merge_ids import JoinedIds, joined_ids
 from oocgraph.ingest.merge_rows import Side, write_merged
-from oocgraph.ingest.ranks import degree_classes, ranked_blocks
+from oocgraph.ingest.ranks import blocks_of, degree_classes, ranked_blocks
 from oocgraph.ingest.stored_rows import StoredRows
 from oocgraph.ingest.vertex_arrays import write_vertices
-from oocgraph.kernels.append import add_at, place_ids, renumber
+from oocgraph.kernels.append import add_at, invert, place_ids, renumber
 from oocgraph.kernels.build import NO_RANK
 from oocgraph.store.columns import StringColumn
 from oocgraph.store.degrees import DegreeClasses
@@ -33,7 +35,7 @@ from oocgraph.store.layout import ORDER, GraphAttributes, plane_group
 from oocgraph.store.records import CODE, key_bits
 from oocgraph.store.rows import declared_degrees
 from oocgraph.store.strings import string_buffers
-from oocgraph.types import Array, index_dtype
+from oocgraph.types import Array, ignore_progress, index_dtype
 
 STEP = 1 << 20
 """Vertices handled at a time: an index of NumPy takes 8 bytes for each."""
@@ -42,10 +44,11 @@ STEP = 1 << 20
 def vertex_bytes(first: int, second: int, ids: int, *, directed: bool) -> int:
     """Return what a merge holds for the vertices of two stores, of which so many have edges, and for all of so many ids.
 
-    Two numbers of each vertex and one of each id while they are numbered; two numbers and both ways back while rows are written.
+    Two numbers of each vertex and one of each id while they are numbered; two numbers, both ways back, and that of each id while rows
+    are written, and ids beside them.
     """
     numbering = 4 * first + 8 * second + (5 if directed else 4) * ids
-    return max(numbering, 4 * (first + second) + 8 * min(ids, first + second))
+    return max(numbering, 4 * (first + second) + 8 * min(ids, first + second) + 4 * ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +84,20 @@ def merge_steps(
     with job.phase("find common edges"):
         num_common = _without_common(CommonEdges(first, second, rows[0], vertices.in_first, codes, job), vertices, job)
     with job.phase("number vertices"):
-        classes, new_of, num_input = _numbered(stores, vertices, job, implied)
+        classes, new_of, rank = _numbered(vertices, job)
         del vertices
         row_of = [_inverted(one, classes.num_vertices) for one in new_of]
         sides = [Side(*of) for of in zip(stores, rows, new_of, row_of, codes, strict=True)]
+        ids = JoinedIds(*stores, rank.size, implied)
+        written = job.workers.beside(partial(_write_vertices, rank, ids, id_kind_of(*stores), job, classes.num_vertices))
+        del rank
     num_planes, num_loops = classes.num_planes() if job.options.vertex_order == "degree" else 0, 0
     for group in first.attributes.stored_groups:
         with job.phase(f"write {group}"):
             planes = num_planes if group == plane_group(job.directed) else 0
             num_entries, loops, has_parallel = write_merged(group, sides, classes, job, num_planes=planes)
             num_loops = loops if group == GROUP else num_loops
+    num_input = written.result()
     return GraphAttributes(
         num_vertices=classes.num_vertices,
         num_edges=first.num_edges + second.num_edges - num_common,
@@ -160,28 +167,28 @@ def _without_common(common: CommonEdges, vertices: _Vertices, job: Job) -> int:
     return count
 
 
-def _numbered(
-    stores: tuple[CSRStore, CSRStore], vertices: _Vertices, job: Job, implied: tuple[int, int] | None
-) -> tuple[DegreeClasses, tuple[Array, Array], int]:
-    """Write the arrays of vertices; return the classes of degrees, new numbers by store, and how many vertices there are."""
+def _numbered(vertices: _Vertices, job: Job) -> tuple[DegreeClasses, tuple[Array, Array], Array]:
+    """Return the classes of degrees, new numbers by store, and those by position, (num_ids,) uint32, or NO_RANK."""
     classes = degree_classes(vertices.edges)
-    ids = JoinedIds(*stores, vertices.num_ids, implied)
-    blocks = ranked_blocks(vertices.edges, classes, job, all_used=True, extra=np.empty(0, np.int64))
-    num_input = write_vertices(blocks, ids, id_kind_of(*stores), job, num_vertices=classes.num_vertices)
+    for _ in ranked_blocks(vertices.edges, classes, job, all_used=True, extra=np.empty(0, np.int64)):
+        pass
     rank = vertices.edges.degree.resident
     assert rank is not None
     for places in vertices.position:
         renumber(places, rank)
     vertices.edges.close()
-    return classes, vertices.position, num_input
+    return classes, vertices.position, rank
+
+
+def _write_vertices(rank: Array, ids: JoinedIds, id_kind: str, job: Job, num_vertices: int, workers: Workers) -> int:
+    """Write the arrays of vertices, all of which are in the input; return how many there are, isolated ones included."""
+    return write_vertices(blocks_of(rank), ids, id_kind, replace(job, workers=workers, progress=ignore_progress), num_vertices=num_vertices)
 
 
 def _inverted(new_of: Array, num_vertices: int) -> Array:
     """Return the old number of each new one, or NO_RANK."""
     row_of = np.full(num_vertices, NO_RANK, np.uint32)
-    for start in range(0, new_of.size, STEP):
-        part = new_of[start : start + STEP]
-        row_of[part] = np.arange(start, start + part.size, dtype=np.uint32)
+    invert(new_of, row_of)
     return row_of
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from oocgraph.external_sort.temporary import NumberedFiles, read_into
 from oocgraph.ingest.build_job import Job
+from oocgraph.store.arrays import aligned
 from oocgraph.store.files import LEAST_DIRECT_BYTES, write_all
 from oocgraph.types import PAGE_BYTES, Array
 
@@ -37,45 +38,46 @@ def new_planes(name: str, dtype: Any, offsets: Array, job: Job) -> Planes:
 
 
 class PlacedPlanes:
-    """Planes that grow in the store, each by `WRITE_BYTES` at a time."""
+    """Planes that grow in the store, each by `WRITE_BYTES` at a time or up to the next page: what is held lies in pages as in the file."""
 
     def __init__(self, name: str, dtype: Any, offsets: Array, job: Job) -> None:
         self._array, self._next = job.writer.place(name, dtype, int(offsets[-1])), offsets[:-1].tolist()
-        self._held = np.empty((len(self._next), WRITE_BYTES // np.dtype(dtype).itemsize), dtype)
-        self._sizes = [0] * len(self._next)
+        kind = np.dtype(dtype)
+        self._page, length = PAGE_BYTES // kind.itemsize, WRITE_BYTES // kind.itemsize
+        self._held = aligned(len(self._next) * length, kind).reshape(-1, length)
+        self._begins = [first % self._page for first in self._next]
+        self._ends = self._begins.copy()
 
     def append(self, planes: Array, offsets: Array) -> None:
         """Add what a block has."""
         bounds = offsets.tolist()
-        for k in range(len(self._sizes)):
+        for k in range(len(self._next)):
             self._add(k, planes[bounds[k] : bounds[k + 1]])
 
     def _add(self, k: int, part: Array) -> None:
-        held, size = self._held[k], self._sizes[k]
-        if size and size + part.size >= held.size:
-            held[size:] = part[: held.size - size]
-            self._sizes[k] = held.size
-            self._write(k)
-            part, size = part[held.size - size :], 0
-        if part.size >= held.size:
+        held, end = self._held[k], self._ends[k]
+        room = held.size - end
+        if end > self._begins[k] and part.size >= room:
+            held[end:] = part[:room]
+            self._put(k, held[self._begins[k] :])
+            part, end = part[room:], self._ends[k]
+        if part.size >= held.size - end:
             self._put(k, part)
         else:
-            held[size : size + part.size] = part
-            self._sizes[k] = size + part.size
-
-    def _write(self, k: int) -> None:
-        self._put(k, self._held[k, : self._sizes[k]])
-        self._sizes[k] = 0
+            held[end : end + part.size] = part
+            self._ends[k] = end + part.size
 
     def _put(self, k: int, part: Array) -> None:
+        """Write what comes next, after which nothing is held."""
         if part.size:
             self._array.write(self._next[k], part)
             self._next[k] += part.size
+        self._begins[k] = self._ends[k] = self._next[k] % self._page
 
     def finish(self) -> None:
         """Write what is held."""
-        for k in range(len(self._sizes)):
-            self._write(k)
+        for k in range(len(self._next)):
+            self._put(k, self._held[k, self._begins[k] : self._ends[k]])
 
 
 class PlaneFiles(NumberedFiles):

@@ -16,7 +16,7 @@ from oocgraph.external_sort.bins import BinFiles
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.dedupe import CleanEdges
 from oocgraph.ingest.locality import has_room, replace_by_locality
-from oocgraph.kernels.build import NO_RANK, assign_ranks
+from oocgraph.kernels.build import NO_RANK, assign_ranks, count_degrees
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.types import Array, AskedOrder
 
@@ -68,10 +68,9 @@ def degree_classes(clean: CleanEdges) -> DegreeClasses:
     """Count the vertices of each degree."""
     small, large = np.zeros(SMALL_DEGREES, np.int64), dict[int, int]()
     for _, degree, used in _blocks(clean):
-        own = degree[used]
-        counts = np.bincount(own[own < SMALL_DEGREES])
-        small[: counts.size] += counts
-        for value, count in zip(*(array.tolist() for array in np.unique(own[own >= SMALL_DEGREES], return_counts=True)), strict=True):
+        if not count_degrees(degree, used, small):
+            continue
+        for value, count in zip(*(array.tolist() for array in np.unique(degree[degree >= SMALL_DEGREES], return_counts=True)), strict=True):
             large[value] = large.get(value, 0) + count
     few, many = np.flatnonzero(small)[::-1], sorted(large, reverse=True)
     value = np.append(np.array(many, np.int64), few)
@@ -113,6 +112,13 @@ def ranked_blocks(clean: CleanEdges, classes: DegreeClasses, job: Job, *, all_us
             assign_ranks(degree, used, class_of_small, large, num_small, next_rank, rank)
             clean.degree.write(start, rank)
         yield RankBlock(start, rank, used, present)
+
+
+def blocks_of(rank: Array) -> Iterator[RankBlock]:
+    """Cut ranks by provisional id, (n,) uint32 or NO_RANK, into blocks; every id is in the input."""
+    for start in range(0, rank.size, BLOCK):
+        own = rank[start : start + BLOCK]
+        yield RankBlock(start, own, own != NO_RANK, np.ones(own.size, bool))
 
 
 class _Ascending:

@@ -49,7 +49,7 @@ def write_group(group: str, entries: RangedFiles, classes: DegreeClasses, job: J
             first, stop = 0, 0
         else:
             first, stop = -(-piece.low >> bits), min(num_vertices, -(-piece.high >> bits))
-        indices, indptr = spare.get(keys.size), np.empty(max(0, stop - first), np.int64)
+        indices, indptr = spare.get(keys.size, offset), np.empty(max(0, stop - first), np.int64)
         num_loops = split_rows(keys, np.uint64(bits), first, offset, indices, indptr)
         loops = np.empty(0, dtype)
         if num_loops:

@@ -40,9 +40,9 @@ class IntegerIds:
         """Begin an array of ids in the store."""
         return self._job.writer.create(name, np.int64)
 
-    def select(self, ids: Array, mask: Array) -> Array:
-        """Return the ids where the mask is true."""
-        return ids[mask]
+    def select(self, ids: Array, places: Array) -> Array:
+        """Return the ids at some places."""
+        return ids[places]
 
     def bin(self, rank: Array, ids: Array) -> None:
         """Deal ids to bins by rank."""
@@ -90,9 +90,9 @@ class TextIds:
         data, offsets = layout.string_arrays(name)
         return StringWriter(self._job.writer.create(data, np.uint8), self._job.writer.create(offsets, np.int64))
 
-    def select(self, ids: Any, mask: Array) -> Any:
-        """Return the ids where the mask is true."""
-        return ids.filter(from_numbers(mask))
+    def select(self, ids: Any, places: Array) -> Any:
+        """Return the ids at some places."""
+        return ids.take(from_numbers(places))
 
     def bin(self, rank: Array, ids: Any) -> None:
         """Deal ids to bins by rank."""
@@ -133,15 +133,16 @@ def write_vertices(blocks: Iterator[RankBlock], ids: Ids, id_kind: str, job: Job
             for block in whole.parts(kind.most_ids):
                 yield block, ids.read(block.start, block.start + block.rank.size)
 
-    def prepare(item: tuple[RankBlock, Any]) -> tuple[RankBlock, Any, Any]:
+    def prepare(item: tuple[RankBlock, Any]) -> tuple[RankBlock, Array, Any, Any]:
         block, own = item
-        used_ids = kind.select(own, block.used)
-        kind.bin(block.rank[block.used], used_ids)
-        return block, used_ids, None if isolated_id is None else kind.select(own, block.present & ~block.used)
+        used = np.flatnonzero(block.used)
+        rank, used_ids = block.rank[used], kind.select(own, used)
+        kind.bin(rank, used_ids)
+        return block, rank, used_ids, None if isolated_id is None else kind.select(own, np.flatnonzero(block.present & ~block.used))
 
-    for block, used_ids, isolated in job.workers.ordered(prepare, with_ids()):
+    for block, rank, used_ids, isolated in job.workers.ordered(prepare, with_ids()):
         sorted_id.append(used_ids)
-        order.append(block.rank[block.used])
+        order.append(rank)
         if isolated_id is not None:
             isolated_id.append(isolated)
         num_present += int(np.count_nonzero(block.present))

@@ -133,18 +133,21 @@ def merge_ids(
     out, first, second : (n,) int64
         Overwritten: ids, and their numbers in each run; as many as both have elements.
     """
-    i = j = k = 0
-    while i < ids.size or j < other_ids.size:
-        ours = j == other_ids.size or (i < ids.size and ids[i] <= other_ids[j])
-        theirs = i == ids.size or (j < other_ids.size and other_ids[j] <= ids[i])
-        out[k] = ids[i] if ours else other_ids[j]
-        first[k], second[k] = absent, absent
-        if ours:
+    i = k = 0
+    for j in range(other_ids.size):
+        other = other_ids[j]
+        while i < ids.size and ids[i] < other:
+            out[k], first[k], second[k] = ids[i], numbers[i], absent
+            i += 1
+            k += 1
+        out[k], first[k], second[k] = other, absent, other_numbers[j]
+        if i < ids.size and ids[i] == other:
             first[k] = numbers[i]
             i += 1
-        if theirs:
-            second[k] = other_numbers[j]
-            j += 1
+        k += 1
+    while i < ids.size:
+        out[k], first[k], second[k] = ids[i], numbers[i], absent
+        i += 1
         k += 1
     return k
 
@@ -178,6 +181,13 @@ def add_at(totals: Any, places: Any, amounts: Any) -> None:
         if i + AHEAD < places.size:
             prefetch(totals, places[i + AHEAD])
         totals[places[i]] += amounts[i]
+
+
+@nb.njit(nogil=True, cache=True)
+def invert(new_of: Any, row_of: Any) -> None:
+    """Write the row of each new number: ``row_of[new_of[i]] = i``, uint32 both; the others are left as they are."""
+    for i in range(new_of.size):
+        row_of[new_of[i]] = i
 
 
 @nb.njit(nogil=True, cache=True)
@@ -242,6 +252,7 @@ def merge_calls(*, columns: bool) -> list[Call]:
         (merge_ids, (places, places, places, places, 0, places, places, places)),
         (place_ids, (places, places, 0, entries, entries, entries)),
         (add_at, (entries, entries, entries)),
+        (invert, (entries, entries)),
         (locate_rows, (entries, *[places] * 5)),
         (lay_out_rows, (places,) * 6),
         (merge_rows, (entries, places, places, entries, places, places, True, keys.reshape(2, 0), keys, places)),

@@ -168,6 +168,19 @@ def add_degrees(keys: Any, col_bits: Any, undirected: Any, degree: Any, has_out:
 
 
 @nb.njit(nogil=True, cache=True)
+def count_degrees(degree: Any, used: Any, small: Any) -> Any:
+    """Count used vertices by degree, in ``small : (limit,) int64`` those whose degree is below; return how many the others are."""
+    num_large = 0
+    for i in range(degree.size):
+        if used[i]:
+            if degree[i] < small.size:
+                small[degree[i]] += 1
+            else:
+                num_large += 1
+    return num_large
+
+
+@nb.njit(nogil=True, cache=True)
 def assign_ranks(
     degree: Any, used: Any, class_of_small: Any, large_degrees: Any, num_small_classes: Any, next_rank: Any, rank: Any
 ) -> None:
@@ -301,6 +314,7 @@ def build_calls() -> list[Call]:
     ids, small, numbers, flags = np.zeros(1, np.int64), np.zeros(1, np.uint16), np.zeros(1, np.uint32), np.zeros(1, np.uint8)
     calls = [
         *memory_build_calls(),
+        (count_degrees, (numbers, np.zeros(1, bool), ids)),
         (assign_ranks, (numbers, np.zeros(1, bool), ids, numbers, 0, ids, numbers)),
         (count_bins, (keys, zero, zero, small, small, ids)),
         (scatter, (keys, small, ids, keys)),

@@ -16,10 +16,11 @@ import oocgraph
 from oocgraph import append_edges, build_csr, merge_graphs
 from oocgraph.config import setting
 from oocgraph.errors import ArgumentError, BudgetError, CorruptStoreError, DuplicateEdgeError, InputError, OutputError
-from oocgraph.ingest import ranks
+from oocgraph.ingest import merge_steps, ranks
 from oocgraph.ingest.build_job import Sizes
 from oocgraph.ingest.merge_ids import JoinedIds
 from oocgraph.ingest.merge_rows import _Merging
+from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.records import Payload
 from oocgraph.store.writer import ArrayWriter, PlacedWriter
 from tests.ingest.helpers_build import ArraySource, assert_same_store, files_of
@@ -322,11 +323,28 @@ class Slow(np.ndarray):
 
 def test_parallel_edges_that_another_thread_has_found_are_not_forgotten(monkeypatch):
     job = SimpleNamespace(payload=Payload({"kind": np.dtype(np.int8)}, None, "drop"))
-    merging = _Merging("out", [], 10, job, 0, 1)
+    merging = _Merging("out", [], DegreeClasses.of(np.array([1]), np.array([10])), job, 0, 1)
     with_parallel = merging, 0, np.array([3, 3], np.uint32), (), np.array([2])
     monkeypatch.setattr(Slow, "meanwhile", staticmethod(lambda: _Merging._block(*with_parallel)))
     merging._block(0, np.array([1, 2, 3], np.uint32).view(Slow), (), np.array([3]))
     assert merging.has_parallel
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("what", ["vertices", "rows"])
+def test_vertices_and_rows_are_written_at_the_same_time(tmp_path, monkeypatch, threads, what):
+    """Whichever fails ends both, with what it met with, and nothing is left."""
+    graph = build_csr(drawn(1, 3000, 700), tmp_path / "graph")
+    before = graph.read("out/indices").tolist()
+
+    def failing(*_, **named):
+        raise OutputError("the disk is full")
+
+    monkeypatch.setattr(merge_steps, {"vertices": "write_vertices", "rows": "write_merged"}[what], failing)
+    with pytest.raises(OutputError, match="the disk is full"):
+        append_edges(tmp_path / "graph", drawn(2, 30, 700), resources=oocgraph.Resources(threads=threads))
+    assert [path.name for path in tmp_path.iterdir()] == ["graph"]
+    assert oocgraph.open_graph(tmp_path / "graph").read("out/indices").tolist() == before
 
 
 def test_an_order_that_names_a_vertex_twice_is_refused(tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from oocgraph.ingest import planes as module
 from oocgraph.ingest.planes import PlacedPlanes
 from oocgraph.store.writer import PlacedWriter
+from oocgraph.types import PAGE_BYTES
 
 
 def _cut(rng, length, most):
@@ -18,7 +19,7 @@ def _cut(rng, length, most):
     return np.diff(cuts, prepend=0, append=length)
 
 
-@pytest.mark.parametrize("write_bytes", [8, 4096, 3 * 4096, module.WRITE_BYTES])
+@pytest.mark.parametrize("write_bytes", [PAGE_BYTES, 3 * PAGE_BYTES, module.WRITE_BYTES])
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
 def test_blocks_of_any_size_come_one_after_the_other(tmp_path, monkeypatch, write_bytes, dtype):
     monkeypatch.setattr(module, "WRITE_BYTES", write_bytes)
@@ -41,14 +42,17 @@ def test_blocks_of_any_size_come_one_after_the_other(tmp_path, monkeypatch, writ
 
 
 def test_few_bytes_wait_for_more(tmp_path, monkeypatch):
-    """Of blocks of 40 bytes a plane, 100 are written in a few steps."""
-    monkeypatch.setattr(module, "WRITE_BYTES", 1024)
+    """Of blocks of 40 bytes a plane, 1000 are written in a few steps, from pages of memory to pages of the file."""
+    monkeypatch.setattr(module, "WRITE_BYTES", 2 * PAGE_BYTES)
     steps = []
-    array = SimpleNamespace(write=lambda start, part: steps.append((start, part.tobytes())))
-    planes = PlacedPlanes("planes", np.uint32, np.array([0, 1000, 2000]), SimpleNamespace(writer=SimpleNamespace(place=lambda *_: array)))
-    values = np.arange(2000, dtype=np.uint32).reshape(2, 100, 10)
-    for block in range(100):
+    array = SimpleNamespace(write=lambda start, part: steps.append((start, part.ctypes.data, part.tobytes())))
+    planes = PlacedPlanes(
+        "planes", np.uint32, np.array([0, 10_000, 20_000]), SimpleNamespace(writer=SimpleNamespace(place=lambda *_: array))
+    )
+    values = np.arange(20_000, dtype=np.uint32).reshape(2, 1000, 10)
+    for block in range(1000):
         planes.append(values[:, block].ravel(), np.array([0, 10, 20]))
     planes.finish()
-    assert len(steps) == 2 * 4
-    assert b"".join(part for _, part in sorted(steps)) == values.tobytes()
+    assert len(steps) == 5 + 6
+    assert all((address - 4 * start) % PAGE_BYTES == 0 for start, address, _ in steps)
+    assert b"".join(part for *_, part in sorted(steps)) == values.tobytes()

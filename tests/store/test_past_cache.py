@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from oocgraph import build_csr, open_graph
+from oocgraph import append_edges, build_csr, open_graph
 from oocgraph.errors import OutputError
+from oocgraph.external_sort.workers import Spare
 from oocgraph.store import files, writer
 from oocgraph.store.files import PastCache
 from oocgraph.store.writer import ArrayWriter, PlacedWriter
@@ -49,21 +51,32 @@ def opened(monkeypatch, tmp_path):
     return found
 
 
-def appended(folder, sizes, past_cache):
+def is_direct(fd):
+    return bool(fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_DIRECT)
+
+
+def numbers(start, stop, *, in_pages):
+    """Numbers that lie in pages of memory as they do in those of a file, or do not."""
+    block = Spare(np.dtype(np.uint32)).get(stop - start, start if in_pages else start + 1)
+    block[:] = np.arange(start, stop)
+    return block
+
+
+def appended(folder, sizes, past_cache, *, in_pages=False):
     """Write numbers in blocks; return the bytes of the files, and checksums."""
     array, next_number = ArrayWriter(folder, "values", np.uint32, "none", past_cache=past_cache), 0
     for size in sizes:
-        array.append(np.arange(next_number, next_number + size, dtype=np.uint32))
+        array.append(numbers(next_number, next_number + size, in_pages=in_pages))
         next_number += size
     array.close()
     return _bytes(folder), array.checksums().tolist()
 
 
-def placed(folder, cuts, past_cache):
+def placed(folder, cuts, past_cache, *, in_pages=False):
     """Write the blocks between some cuts, the last one first."""
     array = PlacedWriter(folder, "values", np.uint32, cuts[-1], past_cache=past_cache)
     for start, stop in reversed(list(pairwise(cuts))):
-        array.write(start, np.arange(start, stop, dtype=np.uint32))
+        array.write(start, numbers(start, stop, in_pages=in_pages))
     array.close()
     return _bytes(folder), array.checksums().tolist()
 
@@ -75,20 +88,32 @@ def _bytes(folder):
 SIZES = (1, 5 * PAGE_NUMBERS, 3, 9 * PAGE_NUMBERS - 7, 2 * PAGE_NUMBERS, 11)
 
 
-def test_blocks_of_any_size_give_the_same_files(tmp_path, opened):
+@pytest.mark.parametrize("in_pages", [False, True])
+def test_blocks_of_any_size_give_the_same_files(tmp_path, monkeypatch, opened, in_pages):
+    """Copied to where a page of memory begins, or written from where they are."""
     expected = appended(tmp_path / "through", SIZES, None)
     assert not any(is_direct for _, is_direct in opened)
     opened.clear()
-    assert appended(tmp_path / "past", SIZES, PastCache()) == expected
+    real, sizes = os.pwrite, []
+
+    def noted(fd, data, offset):
+        if is_direct(fd) and isinstance(data.obj, np.ndarray):
+            sizes.append(len(data))
+        return real(fd, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", noted)
+    assert appended(tmp_path / "past", SIZES, PastCache(), in_pages=in_pages) == expected
+    assert (sum(sizes) > 8 * PAGE_BYTES) == in_pages
     assert ("0", True) not in opened  # small arrays stay in the cache
     assert {("1", True), ("2", True), ("3", True)} <= set(opened)
 
 
-def test_places_in_any_order_give_the_same_files(tmp_path, opened):
+@pytest.mark.parametrize("in_pages", [False, True])
+def test_places_in_any_order_give_the_same_files(tmp_path, opened, in_pages):
     cuts = (0, 9, 5 * PAGE_NUMBERS + 1, 8 * PAGE_NUMBERS, 8 * PAGE_NUMBERS + 5, 13 * PAGE_NUMBERS + 3)
     expected = placed(tmp_path / "through", cuts, None)
     opened.clear()
-    assert placed(tmp_path / "past", cuts, PastCache()) == expected
+    assert placed(tmp_path / "past", cuts, PastCache(), in_pages=in_pages) == expected
     assert {("1", True), ("2", True)} <= set(opened)
 
 
@@ -98,8 +123,7 @@ def test_without_direct_writes_the_cache_takes_all(tmp_path, monkeypatch, opened
     expected, real, asked = appended(tmp_path / "through", SIZES, None), getattr(os, fails), []
 
     def refusing(*arguments, **named):
-        direct = arguments[1] & os.O_DIRECT if fails == "open" else not isinstance(arguments[1].obj, np.ndarray)
-        if direct:
+        if arguments[1] & os.O_DIRECT if fails == "open" else is_direct(arguments[0]):
             asked.append(arguments)
             raise OSError(errno.EINVAL, "Invalid argument")
         return real(*arguments, **named)
@@ -116,18 +140,19 @@ def test_without_a_block_device_the_cache_takes_all(tmp_path, monkeypatch, opene
     assert not any(is_direct for _, is_direct in opened)
 
 
+@pytest.mark.parametrize("in_pages", [False, True])
 @pytest.mark.parametrize("taken", [0, PAGE_BYTES // 2, PAGE_BYTES + 512])
-def test_what_the_system_does_not_take_goes_through_the_cache(tmp_path, monkeypatch, opened, taken):
+def test_what_the_system_does_not_take_goes_through_the_cache(tmp_path, monkeypatch, opened, taken, in_pages):
     """A disk that is nearly full takes less than it is given, and tells why at the next write."""
     expected, real = appended(tmp_path / "through", SIZES, None), os.pwrite
 
     def short(fd, data, offset):
-        if isinstance(data.obj, np.ndarray):
+        if not is_direct(fd):
             return real(fd, data, offset)
         return real(fd, data[: taken // PAGE_BYTES * PAGE_BYTES], offset) and taken
 
     monkeypatch.setattr(os, "pwrite", short)
-    assert appended(tmp_path / "past", SIZES, PastCache()) == expected
+    assert appended(tmp_path / "past", SIZES, PastCache(), in_pages=in_pages) == expected
 
 
 def test_a_full_disk_ends_a_build(tmp_path, monkeypatch, opened):
@@ -135,7 +160,7 @@ def test_a_full_disk_ends_a_build(tmp_path, monkeypatch, opened):
     edges, real, left = np.random.default_rng(1).integers(0, 2000, (2, 40_000)), os.pwrite, [0]
 
     def full(fd, data, offset):
-        if not isinstance(data.obj, np.ndarray):
+        if is_direct(fd):
             left[0] -= 1
             if left[0] < 0:
                 raise OSError(errno.ENOSPC, "No space left on device")
@@ -150,3 +175,25 @@ def test_a_full_disk_ends_a_build(tmp_path, monkeypatch, opened):
     build_csr(tuple(edges), tmp_path / "g")
     assert left[0] < 1 << 20
     assert open_graph(tmp_path / "g").num_vertices == 2000
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_rows_are_written_from_where_they_are(tmp_path, monkeypatch, opened, directed):
+    """By builds, and by appends those of lists sorted by degree: the others may turn out to be shorter."""
+    real, direct = os.pwrite, {"in": [0, 0], "out": [0, 0]}
+
+    def noted(fd, data, offset):
+        array = os.readlink(f"/proc/self/fd/{fd}").split("/")[-4:-2]
+        if array[1] == "indices" and array[0] in direct and is_direct(fd):
+            direct[array[0]][isinstance(data.obj, np.ndarray)] += len(data)
+        return real(fd, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", noted)
+    edges = np.random.default_rng(1).integers(0, 3000, (2, 100_000))
+    build_csr(tuple(edges[:, 1000:]), tmp_path / "g", directed=directed)
+    for copied, written in [direct["out"], *([direct["in"]] if directed else [])]:
+        assert written > 20 * copied
+    direct |= {"in": [0, 0], "out": [0, 0]}
+    append_edges(tmp_path / "g", tuple(edges[:, :1000]))
+    copied, written = direct["in" if directed else "out"]
+    assert written > 20 * copied
