@@ -8,7 +8,6 @@ the second store touches are read, once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,7 @@ from oocgraph.external_sort.key_bins import balanced_bins
 from oocgraph.external_sort.oversize import Piece, pieces
 from oocgraph.ingest.build_job import BIN_RECORDS, MAX_BINS, Job
 from oocgraph.ingest.stored_rows import StoredRows
-from oocgraph.kernels.append import find_entries
-from oocgraph.kernels.build import NO_RANK
+from oocgraph.kernels.append import find_entries, known_edges
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.records import CODE, Records, group_starts, sort_records
 from oocgraph.store.row_places import row_ends
@@ -96,12 +94,11 @@ class CommonEdges:
         """Return the edges of a block whose ends are both in `first`, by their keys there."""
         names = [f"{GROUP}/{name}" for name in ("indices", *self._names)]
         cols, *columns = (self._second.array(name).read(block.start, block.stop) for name in names)
-        row, col = self._number[block.rows()], self._number[cols]
-        kept = (row != NO_RANK) & (col != NO_RANK)
-        if not self._job.directed:
-            kept &= row >= col
-        keys = (row[kept].astype(np.uint64) << np.uint64(32)) | col[kept]
-        return (keys, *self._coded(1, [values[kept] for values in columns]))
+        room = self._job.scratch.get
+        keys, places = np.empty(cols.size, np.uint64), room("places", cols.size, np.int64)
+        found = known_edges(block.indptr, block.first_row, block.start, cols, self._number, self._job.directed, keys, places)
+        keys, places = keys[:found], places[:found]
+        return (keys, *self._coded(1, [values[places] for values in columns]))
 
     def _entries_before(self, keys: Array) -> Array:
         """Return how many entries the first store has in rows before those of some keys: a bin takes as long as reading them."""
@@ -139,7 +136,7 @@ class CommonEdges:
     def _in_rows(self, records: Records, begin: Array, end: Array) -> Array:
         """Return the keys of some rows' records that the rows have, once for each such entry; each of the rows has a record."""
         keys = records[0]
-        entries, position = self._rows.read(f"{GROUP}/indices", begin, end, partial(self._job.scratch.get, "entries"))
+        entries, position = self._rows.read(f"{GROUP}/indices", begin, end, self._job.scratch.get)
         low, high = np.empty(keys.size, np.int64), np.empty(keys.size, np.int64)
         row = keys >> np.uint64(32)
         row_of = np.cumsum(row != np.append(row[:1], row[:-1]))

@@ -6,7 +6,7 @@ as the steps of a build take them (`oocgraph.ingest.ids.Ids`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ from oocgraph.types import Array
 
 BLOCK_BYTES = 2 << 20
 """Bytes of the ids of each store that are held at a time, about."""
+
+Ahead = Callable[[Iterator[tuple[Any, Array]]], Iterator[tuple[Any, Array]]]
 
 ABSENT = -2
 """Number of an id in a store that lacks it."""
@@ -46,9 +48,12 @@ class IdBlock:
     second: Array
 
 
-def joined_ids(first: CSRStore, second: CSRStore, *, linked_only: bool) -> Iterator[IdBlock]:
-    """Iterate over the ids of both stores; with `linked_only` over those that have an edge, since an implied range tells of the others."""
-    runs, start = (_Ahead(first, linked_only=linked_only), _Ahead(second, linked_only=linked_only)), 0
+def joined_ids(first: CSRStore, second: CSRStore, *, linked_only: bool, ahead: Ahead = iter) -> Iterator[IdBlock]:
+    """Iterate over the ids of both stores; with `linked_only` over those that have an edge, since an implied range tells of the others.
+
+    `ahead` iterates over what is read, and may read ahead.
+    """
+    runs, start = tuple(_Ahead(ahead(_ids_of(one, linked_only=linked_only))) for one in (first, second)), 0
     while runs[0].size or runs[1].size:
         ends = [run.last() for run in runs if run.size]
         taken = [run.take(min(ends)) for run in runs]
@@ -57,11 +62,15 @@ def joined_ids(first: CSRStore, second: CSRStore, *, linked_only: bool) -> Itera
         start += len(block.ids)
 
 
+def _ids_of(store: CSRStore, *, linked_only: bool) -> Iterator[tuple[Any, Array]]:
+    return _linked(store) if linked_only else stream(store, _block_ids(store))
+
+
 class _Ahead:
     """The ids of a store, of which some are held: those not taken yet."""
 
-    def __init__(self, store: CSRStore, *, linked_only: bool) -> None:
-        self._blocks = _linked(store) if linked_only else stream(store, _block_ids(store))
+    def __init__(self, blocks: Iterator[tuple[Any, Array]]) -> None:
+        self._blocks = blocks
         nothing: tuple[Any, Array] = np.empty(0, np.int64), np.empty(0, np.int64)
         self._ids, self._numbers = next(self._blocks, nothing)
 

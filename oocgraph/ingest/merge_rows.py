@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 
 import numpy as np
 
-from oocgraph.external_sort.workers import Spare
+from oocgraph.external_sort.workers import Scratch, Spare
 from oocgraph.ingest.build_job import BIN_RECORDS, RECORD_BYTES, Job
 from oocgraph.ingest.rows import GroupWriter, RowBlock
-from oocgraph.ingest.stored_rows import StoredRows
-from oocgraph.kernels.append import SLACK, locate_rows, merge_rows, renumber
+from oocgraph.ingest.stored_rows import Room, StoredRows
+from oocgraph.kernels.append import SLACK, end_of_block, locate_rows, merge_rows, renumber
 from oocgraph.kernels.build import NO_RANK, deal_planes
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.graph import CSRStore
@@ -76,16 +75,12 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """New rows ``first .. first + n - 1``: where each begins and ends in either store, (2, n) int64 each."""
+    """New rows ``first .. first + n - 1``: where each begins and ends in either store, (2, n) int64 each; entries of all."""
 
     first: int
     begin: Array
     end: Array
-
-    @property
-    def num_entries(self) -> int:
-        """Entries of both stores."""
-        return int((self.end - self.begin).sum())
+    num_entries: int
 
 
 def block_entries(job: Job) -> int:
@@ -122,12 +117,15 @@ def _blocks(group: str, sides: Sequence[Side], num_vertices: int, limit: int) ->
         begin, end = np.empty((2, size), np.int64), np.empty((2, size), np.int64)
         for at, side in enumerate(sides):
             side.locate(group, side.row_of[low : low + size], begin[at], end[at])
-        cost, start = np.cumsum((end - begin).sum(axis=0) + ROW_COST), 0
+        start = 0
         while start < size:
-            done = int(cost[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(cost, done + limit, side="right")))
-            yield Rows(low + start, begin[:, start:stop], end[:, start:stop])
+            stop, num_entries = end_of_block(begin, end, start, limit, ROW_COST)
+            yield Rows(low + start, begin[:, start:stop], end[:, start:stop], num_entries)
             start = stop
+
+
+def _room(scratch: Scratch, at: int) -> Room:
+    return lambda name, length, dtype: scratch.get(f"{name} {at}", length, dtype)
 
 
 class _Merging:
@@ -146,7 +144,7 @@ class _Merging:
         """Return what is written of some rows; where each begins, counted from the first."""
         scratch, lengths = self._job.scratch, np.empty(rows.begin.shape[1], np.int64)
         read = [
-            side.rows.read(f"{self._group}/indices", begin, end, partial(scratch.get, f"entries {at}"))
+            side.rows.read(f"{self._group}/indices", begin, end, _room(scratch, at))
             for at, (side, begin, end) in enumerate(zip(self._sides, rows.begin, rows.end, strict=True))
         ]
         (a, a_begin), (b, b_begin) = ((entries.astype(np.uint32, copy=False), begin) for entries, begin in read)

@@ -38,7 +38,7 @@ from oocgraph.store.strings import string_buffers
 from oocgraph.types import Array, ignore_progress, index_dtype
 
 STEP = 1 << 20
-"""Vertices handled at a time: an index of NumPy takes 8 bytes for each."""
+"""Vertices that a thread takes at a time."""
 
 
 def vertex_bytes(first: int, second: int, ids: int, *, directed: bool) -> int:
@@ -86,7 +86,7 @@ def merge_steps(
     with job.phase("number vertices"):
         classes, new_of, rank = _numbered(vertices, job)
         del vertices
-        row_of = [_inverted(one, classes.num_vertices) for one in new_of]
+        row_of = [_inverted(one, classes.num_vertices, job.workers) for one in new_of]
         sides = [Side(*of) for of in zip(stores, rows, new_of, row_of, codes, strict=True)]
         ids = JoinedIds(*stores, rank.size, implied)
         written = job.workers.beside(partial(_write_vertices, rank, ids, id_kind_of(*stores), job, classes.num_vertices))
@@ -130,7 +130,7 @@ def _joined_vertices(first: CSRStore, second: CSRStore, job: Job, *, linked_only
     position = (np.full(first.num_rows, NO_RANK, np.uint32), np.full(second.num_rows, NO_RANK, np.uint32))
     in_first, num_ids = np.full(second.num_rows, NO_RANK, np.uint32), 0
     most = first.num_rows + second.num_rows if linked_only else first.num_vertices + second.num_vertices
-    for block in job.workers.ahead(joined_ids(first, second, linked_only=linked_only)):
+    for block in joined_ids(first, second, linked_only=linked_only, ahead=job.workers.ahead):
         place_ids(block.first, block.second, block.start, *position, in_first)
         num_ids = block.start + block.first.size
         job.progress("join vertices", num_ids, most)
@@ -175,7 +175,8 @@ def _numbered(vertices: _Vertices, job: Job) -> tuple[DegreeClasses, tuple[Array
     rank = vertices.edges.degree.resident
     assert rank is not None
     for places in vertices.position:
-        renumber(places, rank)
+        parts = [places[start : start + STEP] for start in range(0, places.size, STEP)]
+        job.workers.each(lambda part: renumber(part, rank), parts)
     vertices.edges.close()
     return classes, vertices.position, rank
 
@@ -185,10 +186,10 @@ def _write_vertices(rank: Array, ids: JoinedIds, id_kind: str, job: Job, num_ver
     return write_vertices(blocks_of(rank), ids, id_kind, replace(job, workers=workers, progress=ignore_progress), num_vertices=num_vertices)
 
 
-def _inverted(new_of: Array, num_vertices: int) -> Array:
+def _inverted(new_of: Array, num_vertices: int, workers: Workers) -> Array:
     """Return the old number of each new one, or NO_RANK."""
     row_of = np.full(num_vertices, NO_RANK, np.uint32)
-    invert(new_of, row_of)
+    workers.each(lambda start: invert(new_of[start : start + STEP], start, row_of), range(0, new_of.size, STEP))
     return row_of
 
 

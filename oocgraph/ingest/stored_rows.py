@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
-from oocgraph.kernels.append import lay_out_rows
+from oocgraph.kernels.append import lay_out_rows, order_rows
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.gather import EdgeFiles, Gatherer, checksum_bytes
 from oocgraph.store.graph import CSRStore
@@ -24,8 +24,20 @@ from oocgraph.types import Array
 BUFFER_BYTES = 1 << 20
 """Pages that a thread reads at once: rows that follow each other are one request, and nothing else reads files ahead."""
 
+DIGITS = 1 << 11
+"""Values of a digit by which rows are sorted."""
+
 GAP_PAGES = 4
 """Pages between two rows that are read with them: copying 16 KiB takes as long as a request of a cached page (3 us)."""
+
+
+Room = Callable[[str, int, Any], Array]
+"""Returns uninitialised memory for so many elements of a dtype, by a name: valid until the next of the same name is asked for."""
+
+
+def fresh(name: str, length: int, dtype: Any) -> Array:
+    """Return memory of its own."""
+    return np.empty(length, dtype)
 
 
 def rows_bytes(store: CSRStore, names: list[str], threads: int) -> int:
@@ -63,7 +75,7 @@ class StoredRows:
             return EdgeSource(np.empty(0, dtype), files=files)
         return EdgeSource(array.held.view(dtype)) if array.is_held else EdgeSource(np.empty(0, dtype), stored=array)
 
-    def read(self, name: str, begin: Array, end: Array, room: Callable[[int, Any], Array] = np.empty) -> tuple[Array, Array]:
+    def read(self, name: str, begin: Array, end: Array, room: Room = fresh) -> tuple[Array, Array]:
         """Return the entries of some rows, row by row in the order of the file, and where each row begins among them.
 
         Parameters
@@ -71,7 +83,7 @@ class StoredRows:
         begin, end : (num_rows,) int64
             Where rows are in the array `name`, in any order.
         room
-            Returns memory for so many entries of a dtype, which they stay in: a thread that reads often reuses its own.
+            Returns memory, which what is returned stays in: a thread that reads often reuses its own.
 
         Raises
         ------
@@ -79,15 +91,21 @@ class StoredRows:
             As of `StoredArray.read`.
         """
         array = self._arrays[name]
-        start, offset, position = (np.empty(begin.size + more, np.int64) for more in (0, 1, 0))
-        num_rows = lay_out_rows(begin, end, np.argsort(begin, kind="stable"), start, offset, position)
+        start, offset, position = (room(of, begin.size + 1, np.int64) for of in ("start", "offset", "position"))
+        order, other = (room(of, begin.size, np.int32) for of in ("order", "other"))
+        if begin.size:
+            low, high = int(begin.min()), int(begin.max())
+            if low < 0 or high > array.length:
+                raise CorruptStoreError(f"{array.place_of(array.length - 1)}: rows begin outside of {name}; run `oocgraph check`")
+            order_rows(begin, low, high, order, other, room("counts", DIGITS, np.int64))
+        num_rows = lay_out_rows(begin, end, order, start, offset, position)
         if num_rows < 0:
             first = int(begin[np.argmax(end < begin)])
             raise CorruptStoreError(
                 f"{array.place_of(min(max(0, first), array.length - 1))}: a row ends before it begins; run `oocgraph check`"
             )
-        start, offset = start[:num_rows], offset[: num_rows + 1]
-        out = room(int(offset[-1]), array.dtype.newbyteorder("="))
+        start, offset, position = start[:num_rows], offset[: num_rows + 1], position[: begin.size]
+        out = room("entries", int(offset[-1]), array.dtype.newbyteorder("="))
         if out.size:
             if int(start[-1]) + int(offset[-1] - offset[-2]) > array.length:
                 raise CorruptStoreError(f"{array.place_of(int(start[-1]))}: rows end behind the end of {name}; run `oocgraph check`")

@@ -18,6 +18,7 @@ from oocgraph.external_sort.key_bins import KeyBins, uniform_bins
 from oocgraph.ingest.build_job import BIN_RECORDS, MAX_BINS, MOST_BINS, Job, with_text
 from oocgraph.ingest.ids import Ids
 from oocgraph.ingest.ranks import RankBlock
+from oocgraph.kernels.build import put_at
 from oocgraph.memory import enough_memory, format_bytes
 from oocgraph.store import layout
 from oocgraph.store.strings import Placed
@@ -29,12 +30,14 @@ BIN_TEXTS = 4
 
 
 class IntegerIds:
-    """How ids that are int64 are stored and brought into store order."""
+    """How ids that are int64 are stored and brought into store order: in memory, where half of what a thread may sort has room for them."""
 
     def __init__(self, job: Job, num_vertices: int) -> None:
         self._job, self.most_ids = job, BIN_RECORDS
         self._bins = rank_bins(num_vertices, job.sizes.capacity // 2, MAX_BINS)
         self._files = BinFiles(job.folder("ids"), self._bins, [np.int64])
+        is_placed = 2 * 8 * num_vertices <= job.sizes.capacity * job.sizes.record_bytes
+        self._placed: Array | None = np.empty(num_vertices, np.int64) if is_placed else None
 
     def create(self, name: str) -> ArrayWriter:
         """Begin an array of ids in the store."""
@@ -45,8 +48,11 @@ class IntegerIds:
         return ids[places]
 
     def bin(self, rank: Array, ids: Array) -> None:
-        """Deal ids to bins by rank."""
-        self._files.append((rank.astype(np.uint64), ids), self._job.scratch)
+        """Deal ids to bins by rank, or put them in their places."""
+        if self._placed is not None:
+            put_at(rank, 0, ids, self._placed)
+        else:
+            self._files.append((rank.astype(np.uint64), ids), self._job.scratch)
 
     def placed(self, job: Job) -> Iterator[Array]:
         """Ids in order of rank, in blocks."""
@@ -55,10 +61,12 @@ class IntegerIds:
         def place(index: int) -> Array:
             rank, ids = self._files.read(index, job.scratch)
             placed = np.empty(ids.size, np.int64)
-            placed[rank - np.uint64(self._bins.starts[index])] = ids
+            put_at(rank, self._bins.starts[index], ids, placed)
             self._files.remove(index)
             return placed
 
+        if self._placed is not None:
+            return iter([self._placed])
         return job.workers.ordered(place, range(self._bins.num_bins))
 
 

@@ -184,10 +184,43 @@ def add_at(totals: Any, places: Any, amounts: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def invert(new_of: Any, row_of: Any) -> None:
-    """Write the row of each new number: ``row_of[new_of[i]] = i``, uint32 both; the others are left as they are."""
+def invert(new_of: Any, first: Any, row_of: Any) -> None:
+    """Write the rows of new numbers: ``row_of[new_of[i]] = first + i``, uint32 both; the others are left as they are."""
     for i in range(new_of.size):
-        row_of[new_of[i]] = i
+        row_of[new_of[i]] = first + i
+
+
+@nb.njit(nogil=True, cache=True)
+def known_edges(indptr: Any, first_row: Any, start: Any, cols: Any, number: Any, directed: Any, keys: Any, places: Any) -> Any:
+    """Find the edges of consecutive rows whose ends another store has; return how many there are.
+
+    Parameters
+    ----------
+    indptr : (num_rows + 1,) int64
+        Of the rows from `first_row` on; the first may begin before `start`, and the last end behind the last of `cols`.
+    start : int
+        Entry that comes first.
+    cols : (n,) of the dtype of neighbours
+    number : (num_vertices,) uint32
+        Numbers in the other store, or NO_RANK.
+    directed
+        Otherwise an edge is found from the end with the larger number.
+    keys : (n,) uint64
+        Out: ``number of the row << 32 | number of the neighbour``.
+    places : (n,) int64
+        Out: where in `cols` each is.
+    """
+    found, place = 0, np.int64(0)
+    for r in range(indptr.size - 1):
+        end, own = min(max(place, indptr[r + 1] - start), cols.size), number[first_row + r]
+        if own != NO_RANK:
+            for i in range(place, end):
+                other = number[cols[i]]
+                if other != NO_RANK and (directed or own >= other):
+                    keys[found], places[found] = (np.uint64(own) << np.uint64(32)) | np.uint64(other), i
+                    found += 1
+        place = end
+    return found
 
 
 @nb.njit(nogil=True, cache=True)
@@ -203,16 +236,84 @@ def locate_rows(row_of: Any, first: Any, edge: Any, degree: Any, begin: Any, end
     begin, end : (n,) int64
         Overwritten.
     """
-    one = 0
+    one, last = 0, first.size - 1
     for i in range(row_of.size):
         if row_of[i] == NO_RANK:
             begin[i] = end[i] = 0
             continue
-        row = np.int64(row_of[i])
-        if row < first[one] or (one + 1 < first.size and row >= first[one + 1]):
-            one = find_class(first, row)
-        begin[i] = edge[one] + (row - first[one]) * degree[one]
-        end[i] = begin[i] + degree[one]
+        row, at = np.int64(row_of[i]), one
+        if row < first[one] or (one < last and row >= first[one + 1]):
+            at = one + 1  # where the degree has grown by one
+            if at > last or row < first[at] or (at < last and row >= first[at + 1]):
+                at = one = find_class(first, row)
+        begin[i] = edge[at] + (row - first[at]) * degree[at]
+        end[i] = begin[i] + degree[at]
+
+
+@nb.njit(nogil=True, cache=True)
+def end_of_block(begin: Any, end: Any, start: Any, limit: Any, row_cost: Any) -> Any:
+    """Find how many rows from `start` on are a block of at most `limit` entries, of which each row counts for `row_cost` more.
+
+    Parameters
+    ----------
+    begin, end : (num_stores, n) int64
+        Where rows are in each store.
+
+    Returns
+    -------
+    (stop, num_entries): the row behind the last, at least ``start + 1``; entries of all.
+    """
+    num_entries, cost = 0, 0
+    for i in range(start, begin.shape[1]):
+        own = 0
+        for side in range(begin.shape[0]):
+            own += end[side, i] - begin[side, i]
+        cost += own + row_cost
+        if cost > limit and i > start:
+            return i, num_entries
+        num_entries += own
+    return begin.shape[1], num_entries
+
+
+@nb.njit(nogil=True, cache=True)
+def order_rows(begin: Any, low: Any, high: Any, order: Any, other: Any, counts: Any) -> None:
+    """Sort rows by where they begin, digit by digit, the least significant first.
+
+    Parameters
+    ----------
+    begin : (n,) int64
+    low, high : int
+        The least and the greatest of `begin`.
+    order : (n,) int32
+        Overwritten: which row comes when.
+    other : (n,) int32
+    counts : (num_values,) int64
+        Scratch; the number of values of a digit is a power of 2.
+    """
+    mask, bits, shift = counts.size - 1, 0, 0
+    while counts.size >> bits > 1:
+        bits += 1
+    source, target = order, other
+    for i in range(begin.size):
+        source[i] = i
+    while (high - low) >> shift:
+        counts[:] = 0
+        for i in range(begin.size):
+            counts[((begin[i] - low) >> shift) & mask] += 1
+        before = 0
+        for value in range(counts.size):
+            count = counts[value]
+            counts[value] = before
+            before += count
+        for i in range(begin.size):
+            row = source[i]
+            value = ((begin[row] - low) >> shift) & mask
+            target[counts[value]] = row
+            counts[value] += 1
+        source, target = target, source
+        shift += bits
+    if (shift // bits) & 1:
+        order[:] = other
 
 
 @nb.njit(nogil=True, cache=True)
@@ -223,7 +324,7 @@ def lay_out_rows(begin: Any, end: Any, order: Any, start: Any, offset: Any, posi
     ----------
     begin, end : (n,) int64
         Where rows are.
-    order : (n,) int64
+    order : (n,) int32
         Which comes when.
     start : (n,) int64
         Overwritten: where the rows are that are not empty, in order.
@@ -246,15 +347,21 @@ def lay_out_rows(begin: Any, end: Any, order: Any, start: Any, offset: Any, posi
 
 def merge_calls(*, columns: bool) -> list[Call]:
     """Return what a merge calls, of graphs with or without edge columns."""
-    entries, places, keys = np.empty(0, np.uint32), np.empty(0, np.int64), np.empty(0, np.uint64 if columns else np.uint32)
+    entries, places, rows = np.empty(0, np.uint32), np.empty(0, np.int64), np.empty(0, np.int32)
+    wide = np.empty(0, np.uint64)
+    keys = wide if columns else entries
+    known = [(known_edges, (places, 0, 0, cols, entries, True, wide, places)) for cols in (entries, places)]
     return [
+        *known,
         (renumber, (entries, entries)),
         (merge_ids, (places, places, places, places, 0, places, places, places)),
         (place_ids, (places, places, 0, entries, entries, entries)),
         (add_at, (entries, entries, entries)),
-        (invert, (entries, entries)),
+        (invert, (entries, 0, entries)),
         (locate_rows, (entries, *[places] * 5)),
-        (lay_out_rows, (places,) * 6),
+        (end_of_block, (places.reshape(2, 0), places.reshape(2, 0), 0, 0, 0)),
+        (order_rows, (places, 0, 0, rows, rows, places)),
+        (lay_out_rows, (places, places, rows, places, places, places)),
         (merge_rows, (entries, places, places, entries, places, places, True, keys.reshape(2, 0), keys, places)),
         (find_entries, (entries, places, places, places, places, places, places)),
     ]

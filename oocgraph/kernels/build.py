@@ -168,6 +168,17 @@ def add_degrees(keys: Any, col_bits: Any, undirected: Any, degree: Any, has_out:
 
 
 @nb.njit(nogil=True, cache=True)
+def put_at(places: Any, first: Any, values: Any, out: Any) -> None:
+    """Set ``out[places[i] - first]`` to ``values[i]``: places are unsigned; those outside are passed over."""
+    for i in range(places.size):
+        if i + AHEAD < places.size:
+            prefetch(out, np.uint64(places[i + AHEAD]) - np.uint64(first))
+        at = np.int64(places[i]) - np.int64(first)
+        if 0 <= at < out.size:
+            out[at] = values[i]
+
+
+@nb.njit(nogil=True, cache=True)
 def count_degrees(degree: Any, used: Any, small: Any) -> Any:
     """Count used vertices by degree, in ``small : (limit,) int64`` those whose degree is below; return how many the others are."""
     num_large = 0
@@ -314,6 +325,7 @@ def build_calls() -> list[Call]:
     ids, small, numbers, flags = np.zeros(1, np.int64), np.zeros(1, np.uint16), np.zeros(1, np.uint32), np.zeros(1, np.uint8)
     calls = [
         *memory_build_calls(),
+        *((put_at, (places, 0, ids, ids)) for places in (keys, numbers)),
         (count_degrees, (numbers, np.zeros(1, bool), ids)),
         (assign_ranks, (numbers, np.zeros(1, bool), ids, numbers, 0, ids, numbers)),
         (count_bins, (keys, zero, zero, small, small, ids)),

@@ -32,9 +32,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from oocgraph.pool import Pool
+
 logger = logging.getLogger(__name__)
 
 TEMPORARY = ".oocgraph-building"
+
+LARGE_BYTES, REMOVING_THREADS = 16 << 20, 4
+"""Files from so many bytes on are removed by so many threads."""
 
 YOUNG_SECONDS = 60
 """A folder without a readable owner may be one that is just being made."""
@@ -140,6 +145,7 @@ class Remains:
                 return False
             for entry in sorted(self.folder.glob("*")):
                 if entry.is_dir() and not entry.is_symlink():
+                    _remove_large_files(entry)
                     shutil.rmtree(entry, ignore_errors=True)
                 elif entry.name != _OWNER:  # it goes last: until then others see whose folder this is
                     entry.unlink(missing_ok=True)
@@ -153,6 +159,23 @@ class Remains:
             return True
         logger.warning("%s: could not be removed; remove it yourself", self.folder)
         return False
+
+
+def _remove_large_files(folder: Path) -> None:
+    """Remove large files, several at a time: of one the disk may be told for as long as it takes to write a third of it."""
+    large = [
+        path for root, _, names in os.walk(folder) for path in (os.path.join(root, name) for name in names)
+        if os.lstat(path).st_blocks * 512 >= LARGE_BYTES
+    ]  # fmt: skip
+
+    def remove(path: str) -> None:
+        with suppress(OSError):  # the caller tells
+            os.unlink(path)
+
+    if len(large) > 1:
+        with Pool(min(len(large), REMOVING_THREADS), "oocgraph-remove") as pool:
+            for _ in pool.map(remove, large):
+                pass
 
 
 def clear(parent: Path) -> None:

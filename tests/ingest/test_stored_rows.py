@@ -43,8 +43,10 @@ def test_no_rows(rows):
 
 
 @pytest.mark.parametrize(
-    ("begin", "end", "problem"), [(5, 3, "a row ends before it begins"), (-4, -9, "a row ends"), (3, 1 << 20, "rows end behind")]
-)
+    ("begin", "end", "problem"),
+    [(5, 3, "a row ends before it begins"), (-4, -9, "rows begin outside"), (1 << 62, -9, "rows begin outside"),
+     (3, 1 << 20, "rows end behind")],
+)  # fmt: skip
 def test_rows_that_cannot_be_are_refused(rows, begin, end, problem):
     reader, _ = rows
     with pytest.raises(CorruptStoreError, match=problem):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from oocgraph.store import publish
+from oocgraph.store import publish, remains
 from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.outputs import output_place
 
@@ -13,6 +13,8 @@ FILES = ["store/atomic_output.py", "store/publish.py", "store/remains.py", "stor
 
 if os.environ.get("OOCGRAPH_TEST_EXCHANGE") == "no":
     publish._renameat2 = lambda: None
+else:
+    remains.LARGE_BYTES = 0  # all files are removed by threads
 
 
 def write(folder, text):

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,6 +81,23 @@ class TestReplacing:
     def test_folder_is_replaced_and_nothing_else_is_left(self, tmp_path, folders):
         write(tmp_path / "r.zarr", "old")
         replace(tmp_path / "r.zarr")
+        assert whole(tmp_path / "r.zarr") == "new"
+        assert [path.name for path in tmp_path.iterdir()] == ["r.zarr"]
+
+    def test_large_files_are_removed_at_the_same_time(self, tmp_path, monkeypatch, folders):
+        monkeypatch.setattr(remains, "LARGE_BYTES", 1)
+        unlink, together, removed = os.unlink, threading.Barrier(4), set()
+
+        def meet(path, **options):
+            if Path(path).name in {"a", "b", "c", "d"} and not options:
+                together.wait(30)
+                removed.add(Path(path).name)
+            unlink(path, **options)
+
+        write(tmp_path / "r.zarr", "old")
+        monkeypatch.setattr(os, "unlink", meet)
+        replace(tmp_path / "r.zarr")
+        assert removed == {"a", "b", "c", "d"}
         assert whole(tmp_path / "r.zarr") == "new"
         assert [path.name for path in tmp_path.iterdir()] == ["r.zarr"]
 
