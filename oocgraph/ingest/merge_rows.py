@@ -12,7 +12,7 @@ from itertools import groupby
 
 import numpy as np
 
-from oocgraph.external_sort.workers import Scratch, Spare
+from oocgraph.external_sort.workers import Scratch, Spare, Workers
 from oocgraph.ingest.build_job import BIN_RECORDS, RECORD_BYTES, Job
 from oocgraph.ingest.rows import GroupWriter, RowBlock
 from oocgraph.ingest.stored_rows import Room, StoredRows
@@ -26,7 +26,7 @@ from oocgraph.store.row_places import row_ends
 from oocgraph.store.rows import are_by_degree
 from oocgraph.types import Array, index_dtype
 
-WINDOW_ROWS = 1 << 18
+WINDOW_ROWS = 1 << 17
 """Rows whose places are found at a time: 32 bytes each."""
 
 MOST_ENTRIES, ENTRY_BYTES = 1 << 22, 24
@@ -96,7 +96,7 @@ def write_merged(group: str, sides: Sequence[Side], classes: DegreeClasses, job:
     limit = block_entries(job)
     merging = _Merging(group, sides, classes, job, num_planes, limit)
     target, total = GroupWriter(group, classes, job, num_planes), sum(side.store.attributes.num_stored_edges for side in sides)
-    for block in _results(merging, _blocks(group, sides, num_vertices, limit), limit, job):
+    for block in _results(merging, _blocks(group, sides, num_vertices, limit, job.workers), limit, job):
         block.indptr[:] += target.num_entries
         target.append(block)
         merging.reuse(block)
@@ -110,14 +110,18 @@ def _results(merging: _Merging, blocks: Iterator[Rows], limit: int, job: Job) ->
         yield from map(merging.merged, run) if is_long else job.workers.ordered(merging.merged, run)  # noqa: B031 - one of both
 
 
-def _blocks(group: str, sides: Sequence[Side], num_vertices: int, limit: int) -> Iterator[Rows]:
-    """Cut the new rows into blocks."""
-    for low in range(0, num_vertices, WINDOW_ROWS):
+def _blocks(group: str, sides: Sequence[Side], num_vertices: int, limit: int, workers: Workers) -> Iterator[Rows]:
+    """Cut the new rows into blocks; where they are is found in the threads."""
+
+    def located(low: int) -> tuple[int, Array, Array]:
         size = min(WINDOW_ROWS, num_vertices - low)
         begin, end = np.empty((2, size), np.int64), np.empty((2, size), np.int64)
         for at, side in enumerate(sides):
             side.locate(group, side.row_of[low : low + size], begin[at], end[at])
-        start = 0
+        return low, begin, end
+
+    for low, begin, end in workers.ordered(located, range(0, num_vertices, WINDOW_ROWS), most=2):
+        start, size = 0, begin.shape[1]
         while start < size:
             stop, num_entries = end_of_block(begin, end, start, limit, ROW_COST)
             yield Rows(low + start, begin[:, start:stop], end[:, start:stop], num_entries)
