@@ -285,13 +285,16 @@ def deal_planes(indices: Any, lengths: Any, carry: Any, offsets: Any, out: Any) 
     """
     num_planes = offsets.size - 1
     offsets[:] = 0
-    first = np.int64(carry)
-    for row in range(lengths.size):
-        for k in range(first, min(num_planes, first + lengths[row])):
-            offsets[k + 1] += 1
-        first = np.int64(0)
-    for k in range(num_planes):
-        offsets[k + 1] += offsets[k]
+    for row in range(1, lengths.size):  # rows by their number of neighbours, then those with more than k
+        offsets[min(num_planes, lengths[row])] += 1
+    longer = np.int64(0)
+    for k in range(num_planes, -1, -1):
+        longer, offsets[k] = longer + offsets[k], longer
+    for k in range(carry, min(num_planes, carry + lengths[0]) if lengths.size else 0):
+        offsets[k] += 1
+    before = np.int64(0)
+    for k in range(num_planes + 1):
+        before, offsets[k] = before + offsets[k], before
     start, first = np.int64(0), np.int64(carry)
     for row in range(lengths.size):
         for k in range(first, min(num_planes, first + lengths[row])):
