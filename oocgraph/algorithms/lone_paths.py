@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from oocgraph.engine.sweeps import Sweeps
-from oocgraph.errors import ArgumentError
+from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.kernels import lone_paths as kernels
-from oocgraph.kernels.lone_paths import TOO_DEEP, TOO_MANY
+from oocgraph.kernels.lone_paths import ONE_WAY, TOO_DEEP, TOO_MANY
 from oocgraph.kernels.piece_rows import empty_pieces
 from oocgraph.sparse.edge_stream import PieceTable
 from oocgraph.store.graph import CSRStore
@@ -55,7 +55,9 @@ class LonePaths:
     def __init__(self, sweeps: Sweeps, tables: tuple[PieceTable, PieceTable], unseen: int) -> None:
         self._sweeps, self._pieces, self._unseen = sweeps, tuple(table.pieces for table in tables), unseen
         for table in tables:
-            assert all(table.bring(piece) for piece in range(len(table.pieces.places)))
+            for piece in range(len(table.pieces.places)):
+                is_here = table.bring(piece)
+                assert is_here, "a search alone is for edges that stay in memory"
         n = sweeps.store.num_rows
         self._room: SimpleQueue[tuple[Array, Array]] = SimpleQueue()
         for _ in range(sweeps.num_spared):
@@ -74,6 +76,8 @@ class LonePaths:
         ------
         ArgumentError
             There are too many levels, or paths.
+        CorruptStoreError
+            An edge is in one of both lists only.
         """
         level.fill(self._unseen)
         seconds = EDGE_SECONDS * self._sweeps.store.attributes.num_stored_edges * sources.size
@@ -90,6 +94,8 @@ class LonePaths:
             raise too_many_paths(self._sweeps.store)
         if TOO_DEEP in depths:
             raise too_long_paths(self._sweeps.store, self._unseen)
+        if ONE_WAY in depths:
+            raise CorruptStoreError(f"{self._sweeps.store.url}: an edge of its lists 'out' is not in 'in'; run `oocgraph check`")
         self._sweeps.vertices(lambda a, z: kernels.add_up(level, self._unseen, dependency, centrality, a, z), seconds)
         return max(depths)
 

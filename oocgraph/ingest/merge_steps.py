@@ -177,6 +177,8 @@ def _numbered(vertices: _Vertices, job: Job) -> tuple[DegreeClasses, tuple[Array
     for places in vertices.position:
         parts = [places[start : start + STEP] for start in range(0, places.size, STEP)]
         job.workers.each(lambda part: renumber(part, rank), parts)
+        if places.size and places.max() >= classes.num_vertices:
+            raise CorruptStoreError("a vertex of the stored edges has none by its degree; run `oocgraph check` on both graphs")
     vertices.edges.close()
     return classes, vertices.position, rank
 

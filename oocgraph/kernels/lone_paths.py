@@ -14,8 +14,8 @@ import numpy as np
 from oocgraph.kernels.betweenness import LANES
 from oocgraph.kernels.piece_rows import piece_of, row_of
 
-TOO_DEEP, TOO_MANY = -1, -2
-"""What `search` returns in place of a level: there are more of them than can be told, or more paths."""
+TOO_DEEP, TOO_MANY, ONE_WAY = -1, -2, -3
+"""What `search` returns in place of a level: there are more of them than can be told, or more paths; or an edge is in one of both lists."""
 
 
 @nb.njit(nogil=True, cache=True)
@@ -60,6 +60,8 @@ def search(out_pieces: Any, in_pieces: Any, source: Any, unseen: Any, level: Any
             paths[v] = _add_neighbours(in_pieces, v, level, depth, paths)
             if paths[v] == np.inf:
                 return TOO_MANY
+            if paths[v] == 0:
+                return ONE_WAY
         begin, end, depth = end, top, depth + 1
     for i in range(end - 1, 0, -1):
         v = np.int64(queue[i])

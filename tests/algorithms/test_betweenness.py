@@ -16,7 +16,7 @@ from oocgraph import Resources
 from oocgraph.algorithms import betweenness, path_counts
 from oocgraph.algorithms.lone_paths import LonePaths
 from oocgraph.algorithms.path_counts import PathCounts
-from oocgraph.errors import ArgumentError, BudgetError
+from oocgraph.errors import ArgumentError, BudgetError, CorruptStoreError
 from oocgraph.sparse import edge_stream
 from tests.graphs import hubs
 from tests.stores import string_store
@@ -271,3 +271,16 @@ def test_progress_counts_sources(tmp_path):
     oocgraph.betweenness_centrality(graph, progress=lambda *one: seen.append(one))
     n = graph.num_rows
     assert [one[1:] for one in seen if one[0] == "sources"] == [*((done, n) for done in range(0, n, 8)), (n, n)]
+
+
+def test_an_edge_of_one_list_only_is_refused(tmp_path, monkeypatch):
+    """A damaged graph, whose sources go alone."""
+    search_alone(monkeypatch)
+    graph = oocgraph.build_csr((np.arange(40), np.arange(1, 41)), tmp_path / "g.zarr", directed=True)
+    assert oocgraph.betweenness_centrality(graph).depth == 40
+    chunk = tmp_path / "g.zarr/in/indices/c/0"
+    neighbours = np.fromfile(chunk, graph.index_dtype)
+    neighbours[20] = neighbours[3]
+    neighbours.tofile(chunk)
+    with pytest.raises(CorruptStoreError, match=r"an edge of its lists 'out' is not in 'in'; run `oocgraph check`"):
+        oocgraph.betweenness_centrality(oocgraph.open_graph(tmp_path / "g.zarr", check_pages=False))
