@@ -677,6 +677,7 @@ def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
                     num_bytes, which = read_block(rows, files, held, b, reads_to)
                     if num_bytes < 0:
                         fail(agenda, UNREADABLE, num_bytes, which)
+                        b = np.int64(-1)  # it is not held: nobody may follow its edges
                         continue
                     counts[4] += 1
                     counts[5] += num_bytes

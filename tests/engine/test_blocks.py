@@ -83,8 +83,9 @@ def test_what_is_damaged_is_named(graph, pages, tmp_path, damage):
         data[5000] ^= 1
         chunk.write_bytes(data if damage == "page" else data[: len(data) // 2])
         store = oocgraph.open_graph(tmp_path / "g", check_pages=damage == "page")
-    with pytest.raises(CorruptStoreError, match=name):
-        sssp(store, source_of(graph))
+    for _ in range(50):  # a block that is refused is followed by nobody: one in forty searches did
+        with pytest.raises(CorruptStoreError, match=name):
+            sssp(store, source_of(graph))
 
 
 def test_rows_are_where_they_are_in_the_store(graph, pages):
