@@ -273,8 +273,7 @@ class BlockEngine(Closing):
             try:
                 if self._is_whole():
                     in_memory()
-                elif kernels.LOAD in in_threads(by_block, num_workers) and agenda.control[kernels.STOP] in (0, kernels.PAUSED):
-                    self._load_rest(agenda, counts, in_threads)
+                elif kernels.LOAD in in_threads(by_block, num_workers) and self._load_rest(agenda, counts, in_threads):
                     rules = rules._replace(loads_all=False)
                     in_memory()
             except BaseException:
@@ -287,8 +286,10 @@ class BlockEngine(Closing):
         followed, again, ran, idle, read, num_bytes = (_sum(counts, i) for i in range(6))
         return Work(followed, again, ran, read, num_bytes, time.perf_counter() - began, idle / 1e6 / num_workers)
 
-    def _load_rest(self, agenda: Agenda, counts: Array, in_threads: Callable[[Callable[[int], int], int], set[int]]) -> None:
-        """Read the blocks that are not held, in order: all, or as many as there is time for."""
+    def _load_rest(self, agenda: Agenda, counts: Array, in_threads: Callable[[Callable[[int], int], int], set[int]]) -> bool:
+        """Read the blocks that are not held, in order: all, or as many as there is time for; returns whether nothing has failed."""
+        if agenda.control[kernels.STOP] not in (0, kernels.PAUSED):
+            return False
         missing = np.flatnonzero(agenda.slot == -1)
         first_slot, begun, starts = int(agenda.control[kernels.NUM_HELD]), list[int](), iter(range(0, missing.size, READ_AHEAD))
 
@@ -306,8 +307,10 @@ class BlockEngine(Closing):
             return 0
 
         in_threads(load, min(READERS, self._num_workers))
-        if agenda.control[kernels.STOP] in (0, kernels.PAUSED):
-            kernels.enter_blocks(agenda, missing[: len(begun) * READ_AHEAD], first_slot)
+        if agenda.control[kernels.STOP] not in (0, kernels.PAUSED):
+            return False
+        kernels.enter_blocks(agenda, missing[: len(begun) * READ_AHEAD], first_slot)
+        return True
 
     def _charge(self, budget: Budget, beside: Mapping[str, int], sharers: int) -> int:
         """Reserve what is held; returns how many blocks that is."""

@@ -22,7 +22,7 @@ from oocgraph.types import Array
 BLOCK_BYTES = 2 << 20
 """Bytes of the ids of each store that are held at a time, about."""
 
-Ahead = Callable[[Iterator[tuple[Any, Array]]], Iterator[tuple[Any, Array]]]
+ReadAhead = Callable[[Iterator[tuple[Any, Array]]], Iterator[tuple[Any, Array]]]
 
 ABSENT = -2
 """Number of an id in a store that lacks it."""
@@ -48,7 +48,7 @@ class IdBlock:
     second: Array
 
 
-def joined_ids(first: CSRStore, second: CSRStore, *, linked_only: bool, ahead: Ahead = iter) -> Iterator[IdBlock]:
+def joined_ids(first: CSRStore, second: CSRStore, *, linked_only: bool, ahead: ReadAhead = iter) -> Iterator[IdBlock]:
     """Iterate over the ids of both stores; with `linked_only` over those that have an edge, since an implied range tells of the others.
 
     `ahead` iterates over what is read, and may read ahead.

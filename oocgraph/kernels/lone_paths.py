@@ -15,7 +15,7 @@ from oocgraph.kernels.betweenness import LANES
 from oocgraph.kernels.piece_rows import piece_of, row_of
 
 TOO_DEEP, TOO_MANY, ONE_WAY = -1, -2, -3
-"""What `search` returns in place of a level: there are more of them than can be told, or more paths; or an edge is in one of both lists."""
+"""What `search` returns in place of a level: too many levels, too many paths, or an edge that only one of both lists has."""
 
 
 @nb.njit(nogil=True, cache=True)

@@ -162,11 +162,8 @@ class Remains:
 
 
 def _remove_large_files(folder: Path) -> None:
-    """Remove large files, several at a time: of one the disk may be told for as long as it takes to write a third of it."""
-    large = [
-        path for root, _, names in os.walk(folder) for path in (os.path.join(root, name) for name in names)
-        if os.lstat(path).st_blocks * 512 >= LARGE_BYTES
-    ]  # fmt: skip
+    """Remove large files, several at a time: a disk that is told of freed space takes a third as long for that as for writing it."""
+    large = [path for root, _, names in os.walk(folder) for path in (os.path.join(root, name) for name in names) if _is_large(path)]
 
     def remove(path: str) -> None:
         with suppress(OSError):  # the caller tells
@@ -176,6 +173,13 @@ def _remove_large_files(folder: Path) -> None:
         with Pool(min(len(large), REMOVING_THREADS), "oocgraph-remove") as pool:
             for _ in pool.map(remove, large):
                 pass
+
+
+def _is_large(path: str) -> bool:
+    """Whether a file takes much room; another process may have removed it meanwhile."""
+    with suppress(OSError):
+        return os.lstat(path).st_blocks * 512 >= LARGE_BYTES
+    return False
 
 
 def clear(parent: Path) -> None:
