@@ -35,6 +35,8 @@ from oocgraph.types import Array
 TILE_WIDTH = 32
 """Vectors of a dense right side that are multiplied at once, where there is room: a thread for each in a warp."""
 
+NAN_WEIGHT = "weight {} of the matrix is NaN; give every edge a number, or drop those without"
+
 Opened = OpenedGraph | OpenedMatrix | Unopened
 
 OpenedForGraph = OpenedGraph | Unopened
@@ -206,12 +208,12 @@ def multiply_where_it_is(
     num_columns = part.shape[1]
     check_shape(x, num_columns, semiring, f"the matrix has {num_columns:,} columns" + (" when transposed" if transpose else ""))
     _refuse_nan_there(x, "x is NaN at position {}; set a number there")
-    if semiring.uses_values:
-        _refuse_nan_there(matrix.data, "weight {} of the matrix is NaN; give every edge a number, or drop those without")
+    if semiring.is_boolean and semiring.uses_values:  # which no result shows
+        _refuse_nan_there(matrix.data, NAN_WEIGHT)
     dtype = device_dtype(compute_dtype(x.dtype, matrix.data.dtype if semiring.uses_values else None, semiring), semiring)
     budget = Budget(device_limit_bytes(device, device_memory_budget), baseline_bytes=0)
-    entry_bytes = (dtype.itemsize if semiring.uses_values else 0) + 2 * 8  # where values and indices have to be converted
-    budget.reserve(f"the product on {device.name}", sum(part.shape) * dtype.itemsize + 16 * (part.num_lines + 1) + part.stop * entry_bytes)
+    vectors = part.shape[0] * dtype.itemsize + 8 * (part.num_lines + 1)
+    budget.reserve(f"the product on {device.name}", vectors + _converted_bytes(part, x, dtype, semiring))
     arrays, own = _arrays(part, dtype, semiring), x.astype(dtype, copy=False)
     kernels = GpuProductKernels(device, arrays["indices" if "indices" in arrays else "rows"].dtype, dtype)
     y, offset = device.empty(part.shape[0], dtype), device.empty(part.num_lines + 1, np.int64)
@@ -220,20 +222,43 @@ def multiply_where_it_is(
     if part.num_entries:
         add_piece(kernels, part, arrays, offset, semiring, own, y)
     device.synchronize(kernels.stream)
-    return y > 0 if semiring.is_boolean else y
+    if semiring.is_boolean:
+        return y > 0
+    if _has_nan_there(y) and semiring.uses_values:  # a NaN among the values makes one here; values are read once more only then
+        _refuse_nan_there(matrix.data, NAN_WEIGHT)
+    return y
+
+
+def _converted_bytes(part: Any, x: Any, dtype: np.dtype[Any], semiring: Semiring) -> int:
+    """Return the bytes of arrays that `multiply_where_it_is` has to convert for its kernels."""
+    found = 0 if x.dtype == dtype else dtype.itemsize * int(x.size)
+    for name in _index_names(part):
+        array = getattr(part, name)
+        found += 0 if array.dtype.itemsize in (4, 8) else 8 * int(array.size)
+    if semiring.uses_values and (semiring.is_boolean or part.values.dtype != dtype):
+        found += (dtype.itemsize + semiring.is_boolean) * int(part.values.size)
+    return found
+
+
+def _has_nan_there(vector: Any) -> bool:
+    """Whether a device's array has a NaN."""
+    return vector.dtype.kind == "f" and bool(vector.size) and isnan(float(vector.min()))
 
 
 def _refuse_nan_there(vector: Any, message: str) -> None:
     """Raise with the position of the first NaN of a device's array."""
-    if vector.dtype.kind == "f" and vector.size and isnan(float(vector.min())):
+    if _has_nan_there(vector):
         raise ArgumentError(message.format(f"{int((vector != vector).argmax()):,}"))  # noqa: PLR0124
+
+
+def _index_names(part: Any) -> list[str]:
+    return [name for name in ("indices", "pointers", "rows", "columns") if hasattr(part, name)]
 
 
 def _arrays(part: Any, dtype: np.dtype[Any], semiring: Semiring) -> dict[str, Any]:
     """Return the part's arrays as kernels take them, converted on the device where they have to be."""
     found: dict[str, Any] = {}
-    names = [name for name in ("indices", "pointers", "rows", "columns") if hasattr(part, name)]
-    for name in names:
+    for name in _index_names(part):
         array = getattr(part, name)
         found[name] = array.view(np.uint32) if array.dtype.itemsize == 4 else array.astype(np.int64, copy=False)
     if semiring.uses_values:

@@ -321,10 +321,15 @@ class TestWhereItIs:
         with pytest.raises(OocGraphError, match="x is NaN at position 3; set a number there"):
             multiply_where_it_is(there, on_device, put(np.where(np.arange(50) == 3, np.nan, 1)), ring, **options)
         with pytest.raises(BudgetError, match="the product on CPU"):
-            multiply_where_it_is(there, on_device, put(np.ones(50)), ring, transpose=False, device_memory_budget=100)
+            multiply_where_it_is(there, on_device, put(np.ones(50)), ring, transpose=False, device_memory_budget=39)
+        with pytest.raises(BudgetError, match="the product on CPU"):  # 400 bytes more where integers have to be converted
+            multiply_where_it_is(there, on_device, put(np.ones(50, np.int32)), ring, transpose=False, device_memory_budget=439)
+        multiply_where_it_is(there, on_device, put(np.ones(50)), ring, transpose=False, device_memory_budget=40)
+        multiply_where_it_is(there, on_device, put(np.ones(50, np.int32)), ring, transpose=False, device_memory_budget=440)
         on_device.data = put(np.where(np.arange(7) == 5, np.nan, 1))
-        with pytest.raises(OocGraphError, match="weight 5 of the matrix is NaN"):
-            multiply_where_it_is(there, on_device, put(np.ones(50)), ring, **options)
+        for name in ("plus_times", "min_plus", "or_and"):
+            with pytest.raises(OocGraphError, match="weight 5 of the matrix is NaN"):
+                multiply_where_it_is(there, on_device, put(np.ones(50, bool if name == "or_and" else float)), semiring_of(name), **options)
 
 
 @pytest.mark.gpu
