@@ -25,11 +25,17 @@ SOURCES = ("common", "scan", "subgraph", "pull", "frontier", "expand", "levels")
 BLOCK = 256
 """Threads in a block, as in ``common.cu``."""
 
-PULL_BLOCK = 512
-"""Threads in a block of `pull_planes`, each with its copy of the frontier's first words."""
+PULL_BLOCK = {4: 768, 8: 512}
+"""Threads in a block of `pull_planes`, by the bytes of an id, as in ``pull.cu``: each block has a copy of the frontier's first words."""
 
-PULL_BLOCKS = {4: 3, 8: 2}
-"""Such blocks that a multiprocessor holds, by the bytes of an id; see ``pull.cu``."""
+PULL_BLOCKS = 2
+"""Such blocks of a multiprocessor among which its shared memory is divided."""
+
+MAX_PLANES = 64
+"""Of a stored graph, as in ``pull.cu``."""
+
+PULL_TABLE_BYTES = 8 * MAX_PLANES
+"""Of a block's shared memory, for where planes begin."""
 
 LEVELS_BLOCK = 512
 """Threads of the one block of `push_levels`."""
@@ -183,6 +189,10 @@ class GpuKernels:
         self._functions = {name: module.get_function(name) for name in self._names}
         self._functions |= {name: self._functions[f"{name}<{self._index}>"] for name in _OF_INDEX}
         self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
+        pull, block = self._functions["pull_planes"], PULL_BLOCK[self.dtype.itemsize]
+        room = device.shared_room(pull, PULL_BLOCKS)
+        self._most_hub_words = (room - PULL_TABLE_BYTES) // 4
+        self._pull_wave = device.num_multiprocessors * max(1, device.resident_blocks(pull, block, room))
         self.stream = device.stream()
         self.counters = device.empty(NUM_COUNTERS, np.int64)
         self.fetched: Array = device.pinned(8 * NUM_COUNTERS).view(np.int64)
@@ -205,9 +215,11 @@ class GpuKernels:
         self.fill(self.counters, 0)
         self.fetched[:] = 0
 
-    def _launch(self, name: str, num_threads: int, *args: Any, block: int = BLOCK, max_blocks: int | None = None) -> None:
+    def _launch(
+        self, name: str, num_threads: int, *args: Any, block: int = BLOCK, max_blocks: int | None = None, shared_bytes: int = 0
+    ) -> None:
         grid = min(max(1, -(-num_threads // block)), max_blocks or self._max_blocks)
-        self.device.launch(self._functions[name], grid, block, args, self.stream)
+        self.device.launch(self._functions[name], grid, block, args, self.stream, shared_bytes)
 
     # Bitmaps.
 
@@ -325,11 +337,13 @@ class GpuKernels:
         words, num_planes = 2 * visited.size, plane_length.size - 1
         groups = np.int64(w0 // 2), np.int64(-(-w1 // 2))
         bitmaps = (visited, undecided, next_frontier)
+        hub_words = min(2 * frontier.size, self._most_hub_words)
         left = Counter.SCRATCH if resident.size else Counter.UNDECIDED  # what the planes leave is not what is left
         self._launch(
             "pull_planes", int(groups[1] - groups[0]) * 32, *groups, np.int64(words), np.int64(num_vertices), planes,
-            plane_offset, plane_length, np.int32(num_planes), frontier, np.int64(2 * frontier.size), *bitmaps, *marks,
-            np.int32(left), self.counters, block=PULL_BLOCK, max_blocks=PULL_BLOCKS[self.dtype.itemsize] * self.device.num_multiprocessors,
+            plane_offset, plane_length, np.int32(num_planes), frontier, np.int32(hub_words), *bitmaps, *marks,
+            np.int32(left), self.counters, block=PULL_BLOCK[self.dtype.itemsize], max_blocks=self._pull_wave,
+            shared_bytes=PULL_TABLE_BYTES + 4 * hub_words,
         )  # fmt: skip
         if resident.size:
             self.pull_resident(lookup, num_planes, resident, base, frontier, *bitmaps, marks)

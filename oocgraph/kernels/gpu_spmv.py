@@ -19,11 +19,17 @@ from oocgraph.types import Array
 SOURCES = ("common", "spmv", "ranks")
 """The files of ``kernels/cuda`` that products use."""
 
-SHARE_EDGES = 2048
-"""Most edges that a block takes at once, as in ``spmv.cu``."""
+SHARE_EDGES = 1024
+"""Most edges that a warp takes at once."""
+
+COLUMN_SHARE_EDGES = 2048
+"""Most edges that a block takes of columns."""
 
 MIN_SHARE_EDGES = 256
-"""Fewest: one for each thread of a block."""
+"""Fewest: a tile of a warp, as in ``spmv.cu``, or one for each thread of a block."""
+
+WARPS = BLOCK // 32
+"""Of a block."""
 
 COLUMN_BLOCKS = 4
 """Blocks of `spmv_columns` that a multiprocessor holds, each with 32 KiB for its hubs."""
@@ -59,16 +65,15 @@ def product_names(index_dtype: np.dtype[Any], dtype: np.dtype[Any]) -> tuple[str
     return (*products, *pointers, *adding, f"line_pointers<{index}>", f"set_values<{value}>", *ranks)
 
 
-def share_edges(num_edges: int, num_blocks: int) -> int:
-    """Edges that a block takes at once: as many as it can, but so few that `num_blocks` have something to do.
+def share_edges(num_edges: int, num_takers: int, share: int) -> int:
+    """Edges that a block, or a warp, takes at once: `share` at most, but so few that all of them have something to do.
 
     Examples
     --------
-    >>> share_edges(1 << 24, 792), share_edges(1 << 20, 792), share_edges(1000, 792)
+    >>> share_edges(1 << 24, 792, 2048), share_edges(1 << 20, 792, 2048), share_edges(1000, 792, 2048)
     (2048, 1024, 256)
     """
-    share = SHARE_EDGES
-    while share > MIN_SHARE_EDGES and -(-num_edges // share) < num_blocks:
+    while share > MIN_SHARE_EDGES and -(-num_edges // share) < num_takers:
         share //= 2
     return share
 
@@ -137,11 +142,11 @@ class GpuProductKernels:
         if not indices.size:
             return
         most = self._wave[_ring(semiring)]
-        share = share_edges(indices.size, most)
+        share = share_edges(indices.size, most * WARPS, SHARE_EDGES)
         ends = np.int64(0), np.int64(0), np.int64(indices.size), np.int32(share)
         self._launch(
-            self._name("spmv", semiring), -(-indices.size // share), offset, np.int64(y.size), indices, _or_null(values), x, y, *ends,
-            self.dtype.type(semiring.identity), max_blocks=most,
+            self._name("spmv", semiring), -(-indices.size // (share * WARPS)), offset, np.int64(y.size), indices, _or_null(values), x, y,
+            *ends, self.dtype.type(semiring.identity), max_blocks=most,
         )  # fmt: skip
 
     def multiply_columns(self, semiring: Semiring, offset: Array, indices: Array, values: Array | None, x: Array, y: Array) -> None:
@@ -149,7 +154,7 @@ class GpuProductKernels:
         if not indices.size:
             return
         most = COLUMN_BLOCKS * self.device.num_multiprocessors
-        share = share_edges(indices.size, most)
+        share = share_edges(indices.size, most, COLUMN_SHARE_EDGES)
         blocks = min(most, -(-indices.size // share))
         hubs = min(HUB_ROWS, y.size) if indices.size >= HUB_EDGES * blocks else 0
         ends = np.int64(0), np.int64(indices.size), np.int32(share), np.int32(hubs)

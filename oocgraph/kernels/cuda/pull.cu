@@ -25,21 +25,79 @@ __device__ __forceinline__ Four<I> read_four(const I* at) {
 #endif
 }
 
-#define PULL_BLOCK 512
-#define HUB_WORDS (16 * PULL_BLOCK)
-
-// Blocks that a multiprocessor is to hold, all of the grid at once (those of a second wave would copy the first words again), as far as the
-// registers suffice: PULL_BLOCKS for planes, ROW_BLOCKS for lists.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ != 1070
-#define PULL_BLOCKS(I) (sizeof(I) == 4 ? 3 : 2)
+// Of pull_planes: threads of a block, by the bytes of an id, and blocks that a multiprocessor is to hold, all of the grid at once: those of a
+// second wave would copy the first words of the frontier again.
+#define PULL_BLOCK(I) (sizeof(I) == 4 ? 768 : 512)
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 750 || __CUDA_ARCH__ == 1070)  // 1,024 threads
+#define PULL_BLOCKS(I) (sizeof(I) == 4 ? 1 : 2)
 #else
 #define PULL_BLOCKS(I) 2
 #endif
+
+// Blocks of lists, as far as the registers suffice.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ != 1070
 #define ROW_BLOCKS(I) (sizeof(I) == 4 ? 5 : 4)
 #else
 #define ROW_BLOCKS(I) 4
 #endif
+
+#define MAX_PLANES 64  // as oocgraph/store/layout.py has it
+
+// What all threads of a block of pull_planes look up: where planes begin, and the frontier's first words, `num_hub_words` of them. Lists are
+// hub first, so most of what is looked up is there, and 32 random reads take a few cycles there and up to 32 in the first-level cache.
+template <class I>
+struct PullTables {
+  const I* plane[MAX_PLANES];
+  u32 hubs[1];  // as many as the host has asked room for
+};
+
+DYNAMIC_SHARED(pull_tables);
+
+// The same for one thread. Where the tables are is held in a register: the compiler would rather find it again for each access, five
+// instructions each.
+template <class I>
+struct PullLookup {
+  I bound;  // vertices from here on are not among the hubs
+  const u32* __restrict__ frontier;
+#ifdef __CUDACC_RTC__
+  u32 at;
+  __device__ __forceinline__ PullLookup(int num_hub_words, const u32* words)
+      : bound((I)32 * (I)num_hub_words), frontier(words), at((u32)__cvta_generic_to_shared(pull_tables)) {
+    asm volatile("" : "+r"(at));
+  }
+  __device__ __forceinline__ u32 hub(u32 word) const {
+    u32 found;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(found) : "r"(at + 8 * MAX_PLANES + 4 * word));
+    return found;
+  }
+  __device__ __forceinline__ const I* plane(int k) const {
+    u64 found;
+    asm volatile("ld.shared.u64 %0, [%1];" : "=l"(found) : "r"(at + 8 * k));
+    return (const I*)found;
+  }
+#else
+  __device__ __forceinline__ PullLookup(int num_hub_words, const u32* words) : bound((I)32 * (I)num_hub_words), frontier(words) {}
+  __device__ __forceinline__ u32 hub(u32 word) const { return ((PullTables<I>*)pull_tables)->hubs[word]; }
+  __device__ __forceinline__ const I* plane(int k) const { return ((PullTables<I>*)pull_tables)->plane[k]; }
+#endif
+
+  // Which of four entries, of those that are asked for, are in the frontier, as a mask; entries that are not asked for may be anything.
+  __device__ __forceinline__ u32 hits(const Four<I>& four, u32 asked) const {
+    u32 words[4], found = 0u;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      words[j] = (u32)(four.entry[j] >> 5);
+      if ((u64)four.entry[j] >= (u64)bound && (asked >> j & 1u)) words[j] = frontier[four.entry[j] >> 5];
+    }
+    __syncwarp();  // so that the compiler asks for all of them before it waits for one
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+      if ((u64)four.entry[j] < (u64)bound) words[j] = hub(words[j]);
+#pragma unroll
+    for (int j = 0; j < 4; j++) found |= (words[j] >> (four.entry[j] & 31) & 1u) << j;
+    return found & asked;
+  }
+};
 
 // Those of the four vertices from v on that plane k covers.
 __device__ __forceinline__ u32 covered_by(const i64* __restrict__ plane_length, int k, i64 v) {
@@ -47,66 +105,72 @@ __device__ __forceinline__ u32 covered_by(const i64* __restrict__ plane_length, 
   return covered >= 4 ? 15u : covered <= 0 ? 0u : (1u << covered) - 1u;
 }
 
+template <class I>
+__device__ __forceinline__ void note_hits(u32 hits, const Four<I>& four, Four<I>& of) {
+  if (!hits) return;
+#pragma unroll
+  for (int j = 0; j < 4; j++)
+    if (hits >> j & 1u) of.entry[j] = four.entry[j];
+}
+
 // Pull over the planes. A thread has four neighbouring vertices, a warp 128 of them: four words of the bitmaps, which it alone writes.
 //
-// The frontier's first words are copied to shared memory: lists are hub first, so most of what is looked up is there, and 32 random reads
-// take a few cycles there and up to 32 in the first-level cache. What the first plane has left open is mostly left open by the next: while one is
-// looked up, the one behind it is on its way.
+// What the first plane has left open is mostly left open by the next: while one is looked up, the one behind it is on its way.
 // `visited`, `next` and `undecided` have num_words words; those of groups group0 .. group1 - 1 of `next` and `undecided` are overwritten.
-// counters[left_slot] gets how many are left.
+// counters[left_slot] gets how many are left. The block's dynamic memory has room for `num_hub_words` words behind MAX_PLANES pointers.
 template <class I>
-__global__ void __launch_bounds__(PULL_BLOCK, PULL_BLOCKS(I)) pull_planes(
+__global__ void __launch_bounds__(PULL_BLOCK(I), PULL_BLOCKS(I)) pull_planes(
     i64 group0, i64 group1, i64 num_words, i64 num_vertices, const I* __restrict__ planes, const i64* __restrict__ plane_offset,
-    const i64* __restrict__ plane_length, int num_planes, const u32* __restrict__ frontier, i64 num_frontier_words, u32* visited, u32* undecided,
+    const i64* __restrict__ plane_length, int num_planes, const u32* __restrict__ frontier, int num_hub_words, u32* visited, u32* undecided,
     u32* next, I* parent, unsigned char* level8, int* level32, int wide, int level, int left_slot, i64* counters) {
-  __shared__ u32 hubs[HUB_WORDS];
-  int num_hub_words = num_frontier_words < HUB_WORDS ? (int)num_frontier_words : HUB_WORDS;
-  for (int first = threadIdx.x; first - (int)threadIdx.x < num_hub_words; first += 8 * PULL_BLOCK) {
+  PullTables<I>* tables = (PullTables<I>*)pull_tables;
+  for (int k = threadIdx.x; k < num_planes; k += PULL_BLOCK(I)) tables->plane[k] = planes + plane_offset[k];
+  for (int first = threadIdx.x; first < num_hub_words; first += 8 * PULL_BLOCK(I)) {
     u32 some[8];
 #pragma unroll
-    for (int u = 0; u < 8; u++) some[u] = first + u * PULL_BLOCK < num_hub_words ? frontier[first + u * PULL_BLOCK] : 0u;
+    for (int u = 0; u < 8; u++) some[u] = first + u * PULL_BLOCK(I) < num_hub_words ? frontier[first + u * PULL_BLOCK(I)] : 0u;
 #pragma unroll
-    for (int u = 0; u < 8; u++) hubs[first + u * PULL_BLOCK] = some[u];
+    for (int u = 0; u < 8; u++)
+      if (first + u * PULL_BLOCK(I) < num_hub_words) tables->hubs[first + u * PULL_BLOCK(I)] = some[u];
   }
   __syncthreads();
+  PullLookup<I> lookup(num_hub_words, frontier);
   int lane = lane_id(), shift = (lane & 7) * 4;
-  int found = 0, left = 0;
-  i64 group = group0 + global_warp(), w = group * 4 + (lane >> 3);
-  u32 word_ahead = group < group1 && w < num_words ? visited[w] : FULL;
-  for (; group < group1; group += num_warps()) {
-    w = group * 4 + (lane >> 3);
-    i64 v = group * 128 + lane * 4, w_ahead = w + num_warps() * 4;
+  int found = 0, left = 0, whole = num_planes;  // planes that cover all vertices of a group: ever fewer
+  I group = (I)(group0 + global_warp()), stop = (I)group1, step = (I)num_warps();
+  u32 word_ahead = FULL;
+  if (group < stop && (i64)group * 4 + (lane >> 3) < num_words) word_ahead = visited[group * 4 + (lane >> 3)];
+#pragma unroll 1
+  for (; group < stop; group += step) {
+    I w = group * 4 + (lane >> 3), v = group * 128 + lane * 4;
     u32 word = word_ahead;
-    word_ahead = group + num_warps() < group1 && w_ahead < num_words ? visited[w_ahead] : FULL;
-    u32 open = (~word & word_mask(w, num_vertices)) >> shift & 15u;
-    u32 rest = open, asked = num_planes ? rest & covered_by(plane_length, 0, v) : 0u;
-    Four<I> four, ahead, of;  // of this plane, of the next, and those that were in the frontier
-    if (asked) four = read_four(planes + plane_offset[0] + v);
-    for (int k = 0; __any_sync(FULL, asked != 0u); k++) {  // no plane covers more than the one before
-      u32 asked_ahead = k + 1 < num_planes ? rest & covered_by(plane_length, k + 1, v) : 0u;
-      if (k && asked_ahead) ahead = read_four(planes + plane_offset[k + 1] + v);
-      u32 bits[4];
-#pragma unroll
-      for (int j = 0; j < 4; j++) {
-        bits[j] = 0u;
-        bool is_far = (four.entry[j] >> 5) >= (I)num_hub_words;
-        if ((asked >> j & 1u) & (u32)is_far) bits[j] = frontier[four.entry[j] >> 5];
+    word_ahead = group + step < stop && (i64)w + (i64)step * 4 < num_words ? visited[w + step * 4] : FULL;
+#pragma unroll 1
+    while (whole && plane_length[whole - 1] < (i64)group * 128 + 128) whole--;
+    u32 open = (~word & word_mask((i64)w, num_vertices)) >> shift & 15u;
+    u32 rest = open, asked = whole ? rest : num_planes ? rest & covered_by(plane_length, 0, (i64)v) : 0u;
+    Four<I> four = {}, of;  // of this plane, and those that were in the frontier
+    if (asked) four = read_four(lookup.plane(0) + v);
+    if (__any_sync(FULL, asked != 0u)) {
+      u32 hits = lookup.hits(four, asked);
+      note_hits(hits, four, of);
+      rest ^= hits;
+      asked = whole > 1 ? rest : num_planes > 1 ? rest & covered_by(plane_length, 1, (i64)v) : 0u;
+      if (asked) four = read_four(lookup.plane(1) + v);
+      Four<I> ahead = four;
+#pragma unroll 1
+      for (int k = 2; __any_sync(FULL, asked != 0u); k++) {  // no plane covers more than the one before
+        u32 covered = 15u;
+        if (k >= whole) covered = k < num_planes ? covered_by(plane_length, k, (i64)v) : 0u;
+        if (rest & covered) ahead = read_four(lookup.plane(k) + v);
+        hits = lookup.hits(four, asked);
+        note_hits(hits, four, of);
+        rest ^= hits;
+        asked = rest & covered;
+        four = ahead;
       }
-      __syncwarp();  // so that the compiler asks for all of them before it waits for one
-#pragma unroll
-      for (int j = 0; j < 4; j++) {
-        I y = four.entry[j];
-        if ((asked >> j & 1u) && (y >> 5) < (I)num_hub_words) bits[j] = hubs[y >> 5];
-        if (bits[j] >> (y & 31) & 1u) {
-          rest &= ~(1u << j);
-          of.entry[j] = y;
-        }
-      }
-      asked = asked_ahead & rest;
-      if (!k && asked) ahead = read_four(planes + plane_offset[1] + v);
-      four = ahead;
     }
-    u32 hits = open & ~rest, misses = rest & covered_by(plane_length, num_planes, v);
+    u32 hits = open & ~rest, misses = rest & covered_by(plane_length, num_planes, (i64)v);
     if (hits == 15u) {
       *reinterpret_cast<Four<I>*>(parent + v) = of;
     } else {
@@ -119,7 +183,7 @@ __global__ void __launch_bounds__(PULL_BLOCK, PULL_BLOCKS(I)) pull_planes(
     } else {
 #pragma unroll
       for (int j = 0; j < 4; j++)
-        if (hits >> j & 1u) set_level(level8, level32, wide, v + j, level);
+        if (hits >> j & 1u) set_level(level8, level32, wide, (i64)v + j, level);
     }
     found += __popc(hits);
     left += __popc(misses);
@@ -129,7 +193,7 @@ __global__ void __launch_bounds__(PULL_BLOCK, PULL_BLOCKS(I)) pull_planes(
       hit_word |= __shfl_xor_sync(FULL, hit_word, distance);
       miss_word |= __shfl_xor_sync(FULL, miss_word, distance);
     }
-    if ((lane & 7) == 0 && w < num_words) {
+    if ((lane & 7) == 0 && (i64)w < num_words) {
       if (hit_word) visited[w] = word | hit_word;
       next[w] = hit_word;
       undecided[w] = miss_word;

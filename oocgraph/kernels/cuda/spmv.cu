@@ -2,11 +2,12 @@
 // S says how: PLUS sums products, MIN takes the least of sums; a NaN is handed on. Null values are ones. Columns of x are trusted.
 //
 // Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022: equal shares of non-zeros, not of rows; a row
-// that is cut gets partial sums. The same again within a device: a block takes SPMV_SHARE edges, multiplies them by coalesced reads into
-// shared memory, and sums them there by rows, as in the stream kernel of Greathouse and Daga, "Efficient Sparse Matrix-Vector
-// Multiplication on GPUs Using the CSR Storage Format", SC 2014. The threads that sum a row are as many as it has entries on average.
+// that is cut gets partial sums. The same again within a device: a warp takes SPMV_TILE edges, multiplies them by coalesced reads into
+// shared memory, and sums them there by rows, as a block does in the stream kernel of Greathouse and Daga, "Efficient Sparse
+// Matrix-Vector Multiplication on GPUs Using the CSR Storage Format", SC 2014; warps do not wait for each other. The threads that sum a
+// row are as many as it has entries on average.
 
-#define SPMV_SHARE 2048
+#define SPMV_TILE 256
 #define SPMV_HUBS 4096  // rows whose sums a block of spmv_columns keeps in shared memory: 32 KiB of doubles, four blocks a multiprocessor
 #define SPMM_EDGES 64   // edges that a group of spmm takes
 
@@ -121,62 +122,65 @@ __device__ __forceinline__ T read_once(const T* at) {
 
 // Edge e of row r, offset[r] <= e < offset[r + 1], has its column at indices[e] and its value at values[e] (null: 1). The piece is
 // e0 .. e1 - 1; `offset` may begin before 0 and end behind the arrays where its first and last row are cut. Row r is y[first_row + r]. Only
-// rows that are cut by a piece or a share are added to by an atomic; others belong to one block. A share has at most SPMV_SHARE edges, and
-// fewer where the piece would not do for a wave of blocks. A block takes shares that are far apart: the rows of hubs, whose columns are in the
-// caches, take less time than others (on an H100 a product took a quarter more where each block had neighbouring shares).
+// rows that are cut by a piece or a tile are added to by an atomic; others belong to one warp. A warp takes shares of `share` edges, tile by
+// tile, that are far apart: the rows of hubs, whose columns are in the caches, take less time than others.
 // At least 4 blocks a multiprocessor, as sm_75 holds: without this the compiler aims at 8 on some targets, and spills.
 template <class I, class V, int S>
 __global__ void __launch_bounds__(BLOCK, 4) spmv(
     const i64* __restrict__ offset, i64 num_rows, const I* __restrict__ indices, const V* __restrict__ values, const V* __restrict__ x,
     V* y, i64 first_row, i64 e0, i64 e1, int share, V identity) {
-  __shared__ V spmv_products[SPMV_SHARE];
-  __shared__ i64 spmv_rows[2];
-  int thread = threadIdx.x;
-  for (i64 s0 = e0 + (i64)blockIdx.x * share; s0 < e1; s0 += (i64)gridDim.x * share) {
+  __shared__ V spmv_products[WARPS][SPMV_TILE];
+  V* products = spmv_products[warp_id()];
+  int lane = lane_id();
+  for (i64 s0 = e0 + global_warp() * share; s0 < e1; s0 += num_warps() * share) {
     i64 s1 = s0 + share < e1 ? s0 + share : e1;
-    int size = (int)(s1 - s0);
-    __syncthreads();  // whoever still sums the last share
-    find_rows(offset, num_rows, s0, s1, spmv_rows);
-    for (int k0 = thread; k0 - thread < size; k0 += SPMV_AHEAD * BLOCK) {
-      I column[SPMV_AHEAD];
-      V value[SPMV_AHEAD];
+    i64 row = warp_upper_bound(offset + 1, num_rows, s0), behind = warp_upper_bound(offset, num_rows, s1 - 1);
+    for (i64 t0 = s0; t0 < s1; t0 += SPMV_TILE) {
+      int size = t0 + SPMV_TILE < s1 ? SPMV_TILE : (int)(s1 - t0);
+      i64 t1 = t0 + size;
+      __syncwarp();  // lanes that still sum the last tile
+      for (int k0 = lane; k0 - lane < size; k0 += SPMV_AHEAD * 32) {
+        I column[SPMV_AHEAD];
+        V value[SPMV_AHEAD];
 #pragma unroll
-      for (int u = 0; u < SPMV_AHEAD; u++) {
-        int k = k0 + u * BLOCK;
-        column[u] = 0;
-        value[u] = (V)1;
-        if (k < size) {
-          column[u] = read_once(indices + s0 + k);
-          if (values) value[u] = read_once(values + s0 + k);
+        for (int u = 0; u < SPMV_AHEAD; u++) {
+          int k = k0 + u * 32;
+          column[u] = 0;
+          value[u] = (V)1;
+          if (k < size) {
+            column[u] = read_once(indices + t0 + k);
+            if (values) value[u] = read_once(values + t0 + k);
+          }
+        }
+        __syncwarp();  // so that the compiler asks for all of them before it waits for one
+#pragma unroll
+        for (int u = 0; u < SPMV_AHEAD; u++) {
+          int k = k0 + u * 32;
+          if (k < size) products[k] = times<S>(values, value[u], x[column[u]]);
         }
       }
-      __syncwarp();  // so that the compiler asks for all of them before it waits for one
-#pragma unroll
-      for (int u = 0; u < SPMV_AHEAD; u++) {
-        int k = k0 + u * BLOCK;
-        if (k < size) spmv_products[k] = times<S>(values, value[u], x[column[u]]);
+      i64 stop = row + warp_upper_bound(offset + row, behind - row, t1 - 1);  // behind the last row that begins in the tile
+      __syncwarp();
+      int shift = 0;  // 1 << shift lanes sum a row
+      while (shift < 5 && (stop - row) << (shift + 1) <= size) shift++;
+      for (i64 r0 = row; r0 < stop; r0 += 32 >> shift) {
+        i64 r = r0 + (lane >> shift), begin = 0, end = 0;
+        if (r < stop) {
+          begin = offset[r];
+          end = offset[r + 1];
+        }
+        int from = begin > t0 ? (int)(begin - t0) : 0, to = end < t1 ? (int)(end - t0) : size;
+        bool any = r < stop && from < to;
+        V sum = identity;
+        if (any)
+          for (int k = from + (lane & ((1 << shift) - 1)); k < to; k += 1 << shift) sum = plus<S>(sum, products[k]);
+        for (int distance = (1 << shift) >> 1; distance; distance >>= 1) sum = plus<S>(sum, __shfl_xor_sync(FULL, sum, distance));
+        if (any && (lane & ((1 << shift) - 1)) == 0) {
+          if (begin < t0 || end > t1) plus_atomically<S>(&y[first_row + r], sum);
+          else y[first_row + r] = plus<S>(y[first_row + r], sum);
+        }
       }
-    }
-    __syncthreads();
-    i64 stop = spmv_rows[1], rows = stop - spmv_rows[0];
-    int shift = 0;  // 1 << shift threads sum a row
-    while (shift < 5 && rows << (shift + 1) <= size) shift++;
-    for (i64 r0 = spmv_rows[0]; r0 < stop; r0 += BLOCK >> shift) {
-      i64 r = r0 + (thread >> shift), begin = 0, end = 0;
-      if (r < stop) {
-        begin = offset[r];
-        end = offset[r + 1];
-      }
-      int from = begin > s0 ? (int)(begin - s0) : 0, to = end < s1 ? (int)(end - s0) : size;
-      bool any = r < stop && from < to;
-      V sum = identity;
-      if (any)
-        for (int k = from + (thread & ((1 << shift) - 1)); k < to; k += 1 << shift) sum = plus<S>(sum, spmv_products[k]);
-      for (int distance = (1 << shift) >> 1; distance; distance >>= 1) sum = plus<S>(sum, __shfl_xor_sync(FULL, sum, distance));
-      if (any && (thread & ((1 << shift) - 1)) == 0) {
-        if (begin < s0 || end > s1) plus_atomically<S>(&y[first_row + r], sum);
-        else y[first_row + r] = plus<S>(y[first_row + r], sum);
-      }
+      row = stop - 1;  // which may go on
     }
   }
 }
