@@ -108,28 +108,48 @@ class IdPages:
         return (-(-self.length // _PAGE_IDS)).bit_length() + 1
 
     def __getitem__(self, position: int) -> Any:
-        if not self._first <= position < self._first + len(self._values):
-            self._first = position // self._size * self._size
-            self._values = self.column.read(self._first, min(self.length, self._first + self._size))
+        values = self._page(position // self._size)
         at = position - self._first
-        return as_numpy(self._values[at : at + 1])[0]
+        return as_numpy(values[at : at + 1])[0]
+
+    def _page(self, number: int) -> Ids:
+        if not len(self._values) or self._first != number * self._size:
+            self._first = number * self._size
+            self._values = self.column.read(self._first, min(self.length, self._first + self._size))
+        return self._values
 
     def below(self, value: Any) -> int:
         """Return how many values are below `value`."""
-        low, high = (0, self.length) if self._implied is None else self._around(value, *self._implied)
-        return _bisect(low, high, lambda i: self[i] >= value)
+        low, high = 0, -(-self.length // self._size)  # between which the first page is that does not end below the value
+        known = None if self._implied is None else [(0, int(self._implied[0])), (self.length, int(self._implied[1]))]
+        for step in range(2 * high.bit_length() + 1):
+            if low >= high:
+                break
+            page = (low + high) // 2
+            if known is not None and step % 2 == 0:  # where it is if ids without edges are evenly spread; halving ends it if they are not
+                (start, after), (stop, before) = known
+                guess = start + (int(value) - after) * (stop - start) // max(1, before - after)
+                page = min(max(guess // self._size, low), high - 1)
+            values = self._page(page)
+            first, last = as_numpy(values[:1])[0], as_numpy(values[-1:])[0]
+            if first < value <= last:
+                return self._first + self._within(values, value)
+            if value == first:
+                return self._first
+            if last < value:
+                low = page + 1
+                if known is not None:
+                    known[0] = self._first + len(values), int(last) + 1
+            else:
+                high = page
+                if known is not None:
+                    known[1] = self._first, int(first)
+        return min(low * self._size, self.length)
 
-    def _around(self, value: Any, first: int, stop: int) -> tuple[int, int]:
-        """Return bounds of `below`, of ids in a range: near where the value is if those without edges are evenly spread."""
-        at = min(max(int(value - first) * self.length // max(1, stop - first), 0), self.length - 1)
-        low, high, step = at, at, self._size
-        if self[at] < value:
-            while high < self.length and self[high] < value:
-                low, high, step = high + 1, min(self.length, high + step), 4 * step
-        else:
-            while low and self[low - 1] >= value:
-                low, high, step = max(0, low - step), low - 1, 4 * step
-        return low, high
+    def _within(self, values: Ids, value: Any) -> int:
+        if isinstance(values, np.ndarray):
+            return int(np.searchsorted(values, value))
+        return _bisect(0, len(values), lambda i: as_numpy(values[i : i + 1])[0] >= value)
 
     def before(self, other: IdPages, position: int) -> int:
         """Return how many of the first `position` values of both columns, merged, are from this one; they have none in common."""

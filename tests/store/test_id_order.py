@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from oocgraph.store import id_order
 from oocgraph.store.columns import IntColumn, as_numpy
 from oocgraph.store.graph import open_graph
+from oocgraph.store.layout import SORTED_ID
 from oocgraph.store.vertices import VertexIds
 from tests.reference_build import reference_build
 from tests.stores import random_edges, rewrite, string_store
@@ -130,3 +131,29 @@ def test_a_range_reads_little_beyond_itself(tmp_path, monkeypatch):
     assert read[-1] == 50
     assert len(read) <= 2 * 9 + 1
     assert max(read) <= id_order._PAGE_IDS
+
+
+def clustered(path):
+    """Declare ids of which those with edges lie together: where an even spread would have them there is none."""
+    src, dst = random_edges(5, num_ids=4000, num_edges=20_000)
+    reference_build(src + 1_000_000, dst + 1_000_000, path, implied=(0, 2_000_000))
+    return open_graph(path)
+
+
+@pytest.mark.parametrize("graph", [*GRAPHS, clustered], ids=lambda graph: graph.__name__)
+def test_how_many_ids_are_below_one_is_found_in_few_pages(tmp_path, graph, monkeypatch):
+    """Each id, what lies between, and what lies outside; the pages are at most those of a bisection, twice."""
+    store, numbers = graph(tmp_path / "g.zarr"), []
+    read = type(id_order.id_column(store, SORTED_ID)).read
+    everything = as_numpy(id_order.id_column(store, SORTED_ID).read(0, id_order.id_column(store, SORTED_ID).length))
+    is_text = store.attributes.id_kind == "string"
+    some = list(everything[:: max(1, everything.size // 60)]) + list(everything[-2:])
+    others = [f"{one}0" for one in some] + ["", "\U0010ffff"] if is_text else [int(one) + 1 for one in some] + [-(2**63), 2**63 - 1]
+    asked = [*some, *others]
+    monkeypatch.setattr(id_order, "_PAGE_IDS", 64)
+    monkeypatch.setattr(type(id_order.id_column(store, SORTED_ID)), "read", lambda self, *of: numbers.append(of) or read(self, *of))
+    for one in asked:
+        numbers.clear()
+        pages = id_order.IdPages(store, SORTED_ID)
+        assert pages.below(one) == np.searchsorted(everything, one)
+        assert len(numbers) <= 2 * pages.num_reads
