@@ -181,10 +181,15 @@ class Part:
         Raises
         ------
         CorruptStoreError
-            One is not the number of a partition.
+            One is not the number of a partition, or is that of this one, in which it would be no mirror.
         """
         found = self.store.read(MIRROR_OWNER)
         self._check(MIRROR_OWNER, found, 0, Below(self.num_partitions))
+        if own := np.flatnonzero(found == self.index)[:1].tolist():
+            raise CorruptStoreError(
+                f"{self.store.url}: element {own[0]} of {MIRROR_OWNER} is {self.index}, the partition itself, which mirrors no master of "
+                "its own; partition the graph again"
+            )
         return found
 
     def _check(self, name: str, values: Array, start: int, rule: Rule) -> None:

@@ -171,3 +171,13 @@ def test_a_mirror_whose_master_is_nowhere_is_refused(whole, copied, p):
         CorruptStoreError, match=rf"part-0000{p}.*says that vertex \d+ .* has its master in part {owner[0]}, which does not"
     ):
         oocgraph.bfs(whole.attributes.graph, 0, partition=open_partitions(copied))
+
+
+def test_a_mirror_whose_master_would_be_in_its_own_part_is_refused(whole, copied):
+    """Such a part would send itself candidates by a list that it has not."""
+    part = open_partitions(copied)[1]
+    owner = part.mirror_owner()
+    owner[2] = 1
+    owner.astype("<i4").tofile(Path(part.store.url) / "vertices" / "mirror_owner" / "c" / "0")
+    with pytest.raises(CorruptStoreError, match=r"part-00001.*: element 2 of vertices/mirror_owner is 1, the partition itself"):
+        oocgraph.bfs(whole.attributes.graph, 0, partition=open_partitions(copied))
