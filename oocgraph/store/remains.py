@@ -32,14 +32,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from oocgraph.pool import Pool
+from oocgraph.store.forgotten import forget
 
 logger = logging.getLogger(__name__)
 
 TEMPORARY = ".oocgraph-building"
-
-LARGE_BYTES, REMOVING_THREADS = 16 << 20, 4
-"""Files from so many bytes on are removed by so many threads."""
 
 YOUNG_SECONDS = 60
 """A folder without a readable owner may be one that is just being made."""
@@ -145,7 +142,7 @@ class Remains:
                 return False
             for entry in sorted(self.folder.glob("*")):
                 if entry.is_dir() and not entry.is_symlink():
-                    _remove_large_files(entry)
+                    forget(os.path.join(root, name) for root, _, names in os.walk(entry) for name in names)
                     shutil.rmtree(entry, ignore_errors=True)
                 elif entry.name != _OWNER:  # it goes last: until then others see whose folder this is
                     entry.unlink(missing_ok=True)
@@ -159,27 +156,6 @@ class Remains:
             return True
         logger.warning("%s: could not be removed; remove it yourself", self.folder)
         return False
-
-
-def _remove_large_files(folder: Path) -> None:
-    """Remove large files, several at a time: a disk that is told of freed space takes a third as long for that as for writing it."""
-    large = [path for root, _, names in os.walk(folder) for path in (os.path.join(root, name) for name in names) if _is_large(path)]
-
-    def remove(path: str) -> None:
-        with suppress(OSError):  # the caller tells
-            os.unlink(path)
-
-    if len(large) > 1:
-        with Pool(min(len(large), REMOVING_THREADS), "oocgraph-remove") as pool:
-            for _ in pool.map(remove, large):
-                pass
-
-
-def _is_large(path: str) -> bool:
-    """Whether a file takes much room; another process may have removed it meanwhile."""
-    with suppress(OSError):
-        return os.lstat(path).st_blocks * 512 >= LARGE_BYTES
-    return False
 
 
 def clear(parent: Path) -> None:

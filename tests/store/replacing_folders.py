@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 
-from oocgraph.store import publish, remains
+from oocgraph.store import forgotten, publish
 from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.outputs import output_place
 
-FILES = ["store/atomic_output.py", "store/publish.py", "store/remains.py", "store/outputs.py"]
+FILES = ["store/atomic_output.py", "store/publish.py", "store/remains.py", "store/forgotten.py", "store/outputs.py"]
 
 if os.environ.get("OOCGRAPH_TEST_EXCHANGE") == "no":
     publish._renameat2 = lambda: None
 else:
-    remains.LARGE_BYTES = 0  # all files are removed by threads
+    forgotten.LARGE_BYTES = 0  # what all files held is freed by the thread
 
 
 def write(folder, text):

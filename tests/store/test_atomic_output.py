@@ -18,11 +18,12 @@ from pathlib import Path
 import pytest
 
 from oocgraph.errors import OocGraphError, OutputError
-from oocgraph.store import publish, remains
+from oocgraph.store import forgotten, publish, remains
 from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.graph import open_graph
 from oocgraph.store.outputs import output_place
 from tests.every_line import ROOT, stop_at_every_line
+from tests.processes import open_files, own_threads
 from tests.reference_build import reference_build
 from tests.store.replacing_folders import whole, write
 
@@ -84,22 +85,25 @@ class TestReplacing:
         assert whole(tmp_path / "r.zarr") == "new"
         assert [path.name for path in tmp_path.iterdir()] == ["r.zarr"]
 
-    def test_large_files_are_removed_at_the_same_time(self, tmp_path, monkeypatch, folders):
-        monkeypatch.setattr(remains, "LARGE_BYTES", 1)
-        unlink, together, removed = os.unlink, threading.Barrier(4), set()
+    def test_nobody_waits_for_the_room_of_large_files(self, tmp_path, monkeypatch, folders):
+        monkeypatch.setattr(forgotten, "LARGE_BYTES", 1)
+        close, may_go = forgotten._close, threading.Event()
 
-        def meet(path, **options):
-            if Path(path).name in {"a", "b", "c", "d"} and not options:
-                together.wait(30)
-                removed.add(Path(path).name)
-            unlink(path, **options)
+        def closed(held):
+            if threading.current_thread() is not threading.main_thread():
+                may_go.wait(30)
+            close(held)
 
         write(tmp_path / "r.zarr", "old")
-        monkeypatch.setattr(os, "unlink", meet)
+        monkeypatch.setattr(forgotten, "_close", closed)
         replace(tmp_path / "r.zarr")
-        assert removed == {"a", "b", "c", "d"}
         assert whole(tmp_path / "r.zarr") == "new"
         assert [path.name for path in tmp_path.iterdir()] == ["r.zarr"]
+        assert len(open_files(tmp_path)) == 5
+        may_go.set()
+        while own_threads():
+            time.sleep(0.01)
+        assert open_files(tmp_path) == []
 
     def test_failure_between_the_renames_puts_the_old_folder_back(self, tmp_path, monkeypatch):
         monkeypatch.setattr(publish, "_renameat2", lambda: None)
