@@ -191,7 +191,7 @@ class GpuKernels:
         self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
         pull, block = self._functions["pull_planes"], PULL_BLOCK[self.dtype.itemsize]
         room = device.shared_room(pull, PULL_BLOCKS)
-        self._most_hub_words = (room - PULL_TABLE_BYTES) // 4
+        self._most_hub_words = max(0, room - PULL_TABLE_BYTES) // 4
         self._pull_wave = device.num_multiprocessors * max(1, device.resident_blocks(pull, block, room))
         self.stream = device.stream()
         self.counters = device.empty(NUM_COUNTERS, np.int64)
