@@ -137,6 +137,7 @@ class CudaDevice:
         self._cupy, self._runtime, self.ordinal = cupy, cupy.cuda.runtime, ordinal
         self.name, self.num_multiprocessors, self.total_bytes = "", 0, 0
         self.bus_id: str | None = None
+        self._shared_bytes = 0, 0  # of a multiprocessor, and at most of one block
         self._look()
 
     def __repr__(self) -> str:
@@ -148,6 +149,7 @@ class CudaDevice:
         self.name = properties["name"].decode()
         pools.count(self._cupy, self.ordinal)
         self.num_multiprocessors = int(properties["multiProcessorCount"])
+        self._shared_bytes = int(properties["sharedMemPerMultiprocessor"]), int(properties["sharedMemPerBlockOptin"])
         self.total_bytes = int(self._runtime.memGetInfo()[1])
         if "pciBusID" in properties:
             self.bus_id = "{pciDomainID:04x}:{pciBusID:02x}:{pciDeviceID:02x}.0".format(**properties)
@@ -320,9 +322,8 @@ class CudaDevice:
     @_on_device
     def shared_room(self, function: Any, blocks: int) -> int:
         """Return the bytes of dynamic shared memory that each of `blocks` blocks of a kernel may have, and allow them to it."""
-        driver, properties = self._cupy.cuda.driver, self._runtime.getDeviceProperties(self.ordinal)
-        each = int(properties["sharedMemPerMultiprocessor"]) // blocks - RESERVED_SHARED_BYTES
-        room = min(each, int(properties["sharedMemPerBlockOptin"])) - int(driver.funcGetAttribute(_STATIC_SHARED, function.ptr))
+        driver, (of_all, of_one) = self._cupy.cuda.driver, self._shared_bytes
+        room = min(of_all // blocks - RESERVED_SHARED_BYTES, of_one) - int(driver.funcGetAttribute(_STATIC_SHARED, function.ptr))
         room = max(0, room) // 128 * 128
         driver.funcSetAttribute(function.ptr, _MOST_DYNAMIC_SHARED, room)
         return room

@@ -11,8 +11,20 @@ from hypothesis import strategies as st
 
 from oocgraph.engine.device_graph import aligned_offsets
 from oocgraph.errors import OocGraphError
-from oocgraph.kernels.gpu import EVERY_EDGE, LAUNCH_BITS, TILE_WORDS, Counter, Lookup, kernel_names, marks
+from oocgraph.kernels.gpu import (
+    EVERY_EDGE,
+    LAUNCH_BITS,
+    MAX_PLANES,
+    PULL_BLOCK,
+    TILE_WORDS,
+    Counter,
+    Lookup,
+    cuda_source,
+    kernel_names,
+    marks,
+)
 from oocgraph.kernels.rows import no_planes
+from oocgraph.store import layout
 from oocgraph.subgraph.dependency import DependencySubgraph
 from tests.kernels.cases import make_case
 from tests.oracles import search as reference
@@ -65,6 +77,13 @@ def expected_marks(case, run):
     counts = run(visited, noted)
     new = reference.vertices_of(visited & ~case.visited)
     return counts, new, (noted[0][new], noted[2 if case.wide else 1][new])
+
+
+def test_constants_are_those_of_the_sources():
+    source = cuda_source()
+    assert f"#define MAX_PLANES {layout.MAX_PLANES} " in source
+    assert f"#define PULL_BLOCK(I) (sizeof(I) == 4 ? {PULL_BLOCK[4]} : {PULL_BLOCK[8]})" in source
+    assert layout.MAX_PLANES == MAX_PLANES
 
 
 @given(SEEDS)
