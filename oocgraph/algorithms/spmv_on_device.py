@@ -25,7 +25,7 @@ from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.products.device_matrix import DeviceMatrix
 from oocgraph.products.device_product import add_piece, device_dtype
-from oocgraph.products.product_checks import check_shape, check_values_dtype, checked_piece, compute_dtype, has_nan, refuse_nan
+from oocgraph.products.product_checks import NAN_WEIGHT, check_shape, check_values_dtype, checked_piece, compute_dtype, has_nan, refuse_nan
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.sparse.edge_stream import stored_matrix
 from oocgraph.store.graph import CSRStore
@@ -34,8 +34,6 @@ from oocgraph.types import Array
 
 TILE_WIDTH = 32
 """Vectors of a dense right side that are multiplied at once, where there is room: a thread for each in a warp."""
-
-NAN_WEIGHT = "weight {} of the matrix is NaN; give every edge a number, or drop those without"
 
 Opened = OpenedGraph | OpenedMatrix | Unopened
 
@@ -209,7 +207,7 @@ def multiply_where_it_is(
     check_shape(x, num_columns, semiring, f"the matrix has {num_columns:,} columns" + (" when transposed" if transpose else ""))
     _refuse_nan_there(x, "x is NaN at position {}; set a number there")
     if semiring.is_boolean and semiring.uses_values:  # which no result shows
-        _refuse_nan_there(matrix.data, NAN_WEIGHT)
+        _refuse_nan_there(matrix.data, NAN_WEIGHT.format("{}", "the matrix"))
     dtype = device_dtype(compute_dtype(x.dtype, matrix.data.dtype if semiring.uses_values else None, semiring), semiring)
     budget = Budget(device_limit_bytes(device, device_memory_budget), baseline_bytes=0)
     vectors = part.shape[0] * dtype.itemsize + 8 * (part.num_lines + 1)
@@ -225,7 +223,7 @@ def multiply_where_it_is(
     if semiring.is_boolean:
         return y > 0
     if _has_nan_there(y) and semiring.uses_values:  # a NaN among the values makes one here; values are read once more only then
-        _refuse_nan_there(matrix.data, NAN_WEIGHT)
+        _refuse_nan_there(matrix.data, NAN_WEIGHT.format("{}", "the matrix"))
     return y
 
 

@@ -15,6 +15,9 @@ from oocgraph.kernels.semirings import Semiring
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.types import Array
 
+NAN_WEIGHT = "weight {} of {} is NaN; give every edge a number, or drop those without"
+"""Message, of a position and what the values are."""
+
 CHECKED_ELEMENTS = 1 << 18
 """Elements looked at together when NaN is searched for."""
 
@@ -101,6 +104,4 @@ def refuse_nan(pieces: Iterable[tuple[int, Array]], where: str) -> None:
         for start in range(0, values.size if values.dtype.kind == "f" else 0, CHECKED_ELEMENTS):
             bad = np.flatnonzero(np.isnan(values[start : start + CHECKED_ELEMENTS]))
             if bad.size:
-                raise ArgumentError(
-                    f"weight {first + start + int(bad[0]):,} of {where} is NaN; give every edge a number, or drop those without"
-                )
+                raise ArgumentError(NAN_WEIGHT.format(f"{first + start + int(bad[0]):,}", where))

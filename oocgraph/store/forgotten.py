@@ -1,9 +1,9 @@
-"""Large files that are removed without waiting for their room: a disk that is told of each block that becomes free takes its time.
+"""Removes large files without waiting until the disk has freed their blocks, which can take a second for every 3 GB.
 
-In: paths. Out: nothing has these names any more when `forget` returns. The kernel frees what a file held when its last descriptor is
-closed; a thread keeps one for that, for as long as it takes. A process that ends meanwhile leaves nothing, however it ends.
+In: paths. Out: the names are gone when `forget` returns. The kernel frees the blocks of a file when its last descriptor is closed, and a
+thread does that in the background. A process that ends meanwhile leaves nothing behind, however it ends.
 
-There is no lock that an interrupt could leave taken: whoever takes a descriptor out of a list, in one step, closes it.
+No lock is used, because an interrupt could leave it locked. Removing a descriptor from a list is atomic, and whoever removes it closes it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ LARGE_BYTES = 16 << 20
 """Files that take less are gone in a millisecond or two."""
 
 MOST_OPEN = 128
-"""Descriptors that are kept open for one call, of the thousand that a process may usually have: of further files the room is waited for."""
+"""Descriptors that one call keeps open, of the thousand that a process may usually have. For the blocks of further files it waits."""
 
 _kept: dict[int, list[int]] = {}
-"""Descriptors of calls that are not closed yet, by the list's id: a child process has to close its copies."""
+"""Lists of descriptors that are still open, by id: a child process has to close its copies."""
 
 
 def forget(paths: Iterable[str | os.PathLike[str]]) -> None:
-    """Remove files; what they held is free some time later. Those that cannot be removed are left."""
+    """Remove files; their blocks are freed a little later. Files that cannot be removed are left."""
     held: list[int] = []
     _kept[id(held)] = held
     try:
