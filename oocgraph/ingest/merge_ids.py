@@ -7,13 +7,12 @@ as the steps of a build take them (`oocgraph.ingest.ids.Ids`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oocgraph.arrow import from_numbers, to_numbers
-from oocgraph.kernels.append import merge_ids
+from oocgraph.kernels.append import place_ids, union_ids
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.id_order import id_column, stream
 from oocgraph.store.layout import ORDER, SORTED_ID, string_arrays
@@ -24,42 +23,54 @@ BLOCK_BYTES = 2 << 20
 
 ReadAhead = Callable[[Iterator[tuple[Any, Array]]], Iterator[tuple[Any, Array]]]
 
-ABSENT = -2
-"""Number of an id in a store that lacks it."""
+Run = tuple[Any, Array]
+"""Some consecutive ids of a store, (n,) int64 or pyarrow.LargeStringArray, ascending, and their numbers, (n,) int64: -1 without edges."""
 
 
-@dataclass(frozen=True, slots=True)
-class IdBlock:
-    """Some consecutive ids.
+def joined_runs(first: CSRStore, second: CSRStore, *, linked_only: bool, ahead: ReadAhead = iter) -> Iterator[tuple[Run, Run]]:
+    """Iterate over the ids of both stores, a run of each at a time: what one store has in a run's range, the other's run has, too.
 
-    Attributes
-    ----------
-    start
-        Position of the first among all.
-    ids : (n,) int64, or pyarrow.LargeStringArray
-        Ascending, each once.
-    first, second : (n,) int64
-        Number in each store, -1 of a vertex without edges there, or `ABSENT`.
+    With `linked_only` they are those that have an edge, since an implied range tells of the others. `ahead` iterates over what is read,
+    and may read ahead.
     """
-
-    start: int
-    ids: Any
-    first: Array
-    second: Array
-
-
-def joined_ids(first: CSRStore, second: CSRStore, *, linked_only: bool, ahead: ReadAhead = iter) -> Iterator[IdBlock]:
-    """Iterate over the ids of both stores; with `linked_only` over those that have an edge, since an implied range tells of the others.
-
-    `ahead` iterates over what is read, and may read ahead.
-    """
-    runs, start = tuple(_Ahead(ahead(_ids_of(one, linked_only=linked_only))) for one in (first, second)), 0
+    runs = tuple(_Ahead(ahead(_ids_of(one, linked_only=linked_only))) for one in (first, second))
     while runs[0].size or runs[1].size:
-        ends = [run.last() for run in runs if run.size]
-        taken = [run.take(min(ends)) for run in runs]
-        block = _joined(start, *taken)
-        yield block
-        start += len(block.ids)
+        last = min(run.last() for run in runs if run.size)
+        yield runs[0].take(last), runs[1].take(last)
+
+
+def place_runs(runs: tuple[Run, Run], start: int, places: tuple[Array, Array], in_first: Array) -> int:
+    """Note where the ids of two runs are among all, the first at `start`; return how many there are. See `place_ids`."""
+    (ids, numbers), (other_ids, other_numbers) = runs
+    if not isinstance(ids, np.ndarray) or not isinstance(other_ids, np.ndarray):
+        position = _positions(ids, other_ids)[1]
+        ids, other_ids = position[: len(ids)], position[len(ids) :]
+    return int(place_ids(ids, numbers, other_ids, other_numbers, start, *places, in_first))
+
+
+def _distinct(runs: tuple[Run, Run]) -> Any:
+    """Return the ids of two runs, each once."""
+    (ids, _), (other_ids, _) = runs
+    if not len(ids) or not len(other_ids):
+        return ids if len(ids) else other_ids
+    if not isinstance(ids, np.ndarray):
+        return _positions(ids, other_ids)[0]
+    out = np.empty(ids.size + other_ids.size, np.int64)
+    return out[: union_ids(ids, other_ids, out)]
+
+
+def _positions(ids: Any, other_ids: Any) -> tuple[Any, Array]:
+    """Return the distinct strings of both, in order, and where each is among them: those of the second after those of the first."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    strings = pa.concat_arrays([one for one in (ids, other_ids) if len(one)])
+    order = to_numbers(pc.array_sort_indices(strings)).astype(np.int64)
+    ordered = strings.take(from_numbers(order))
+    new = np.append(True, to_numbers(pc.not_equal(ordered[1:], ordered[:-1])))
+    position = np.empty(order.size, np.int64)
+    position[order] = np.cumsum(new) - 1
+    return ordered.filter(from_numbers(new)), position
 
 
 def _ids_of(store: CSRStore, *, linked_only: bool) -> Iterator[tuple[Any, Array]]:
@@ -129,33 +140,6 @@ def _up_to(ids: Any, last: Any) -> int:
     return low
 
 
-def _joined(start: int, first: tuple[Any, Array], second: tuple[Any, Array]) -> IdBlock:
-    (ids, numbers), (other_ids, other_numbers) = first, second
-    if not len(other_ids):
-        return IdBlock(start, ids, numbers, np.full(numbers.size, ABSENT))
-    if not len(ids):
-        return IdBlock(start, other_ids, np.full(other_numbers.size, ABSENT), other_numbers)
-    if isinstance(ids, np.ndarray):
-        merged = [np.empty(ids.size + other_ids.size, np.int64) for _ in range(3)]
-        num_ids = merge_ids(ids, numbers, other_ids, other_numbers, ABSENT, *merged)
-        return IdBlock(start, *(values[:num_ids] for values in merged))
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    strings = pa.concat_arrays([ids, other_ids])
-    order = to_numbers(pc.array_sort_indices(strings)).astype(np.int64)
-    sorted_strings = strings.take(from_numbers(order))
-    differ = to_numbers(pc.not_equal(sorted_strings[1:], sorted_strings[:-1]))
-    new = np.append(True, differ)
-    distinct = sorted_strings.filter(from_numbers(new))
-    position = np.empty(order.size, np.int64)
-    position[order] = np.cumsum(new) - 1
-    out = [np.full(len(distinct), ABSENT) for _ in range(2)]
-    out[0][position[: numbers.size]] = numbers
-    out[1][position[numbers.size :]] = other_numbers
-    return IdBlock(start, distinct, *out)
-
-
 class JoinedIds:
     """Ids of two stores by position, read from front to back.
 
@@ -172,19 +156,19 @@ class JoinedIds:
 
     def __init__(self, first: CSRStore, second: CSRStore, num_ids: int, implied: tuple[int, int] | None) -> None:
         self.num_ids, self.implied, self.mean_bytes = num_ids, implied, _mean_bytes(first, second)
-        self._blocks = joined_ids(first, second, linked_only=implied is not None)
-        self._held = IdBlock(0, np.empty(0, np.int64), *(np.empty(0, np.int64),) * 2)
+        self._blocks = map(_distinct, joined_runs(first, second, linked_only=implied is not None))
+        self._start, self._held = 0, np.empty(0, np.int64)
 
     def read(self, start: int, stop: int) -> Any:
         """Return the ids of the positions ``start .. stop - 1``, none of which is before those read last."""
         parts = []
         while start < stop:
-            held = self._held
-            if start >= held.start + len(held.ids):
-                self._held = next(self._blocks)
+            held_stop = self._start + len(self._held)
+            if start >= held_stop:
+                self._start, self._held = held_stop, next(self._blocks)
                 continue
-            end = min(stop, held.start + len(held.ids))
-            parts.append(held.ids[start - held.start : end - held.start])
+            end = min(stop, held_stop)
+            parts.append(self._held[start - self._start : end - self._start])
             start = end
         if len(parts) == 1 or not parts:
             return _as_built(parts[0] if parts else np.empty(0, np.int64))

@@ -21,12 +21,12 @@ from oocgraph.external_sort.workers import Workers
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.common_edges import GROUP, CommonEdges
 from oocgraph.ingest.dedupe import CleanEdges
-from oocgraph.ingest.merge_ids import JoinedIds, joined_ids
+from oocgraph.ingest.merge_ids import JoinedIds, joined_runs, place_runs
 from oocgraph.ingest.merge_rows import Side, write_merged
 from oocgraph.ingest.ranks import blocks_of, degree_classes, ranked_blocks
 from oocgraph.ingest.stored_rows import StoredRows
 from oocgraph.ingest.vertex_arrays import write_vertices
-from oocgraph.kernels.append import add_at, invert, place_ids, renumber
+from oocgraph.kernels.append import add_at, invert, renumber
 from oocgraph.kernels.build import NO_RANK
 from oocgraph.store.columns import StringColumn
 from oocgraph.store.degrees import DegreeClasses
@@ -130,9 +130,8 @@ def _joined_vertices(first: CSRStore, second: CSRStore, job: Job, *, linked_only
     position = (np.full(first.num_rows, NO_RANK, np.uint32), np.full(second.num_rows, NO_RANK, np.uint32))
     in_first, num_ids = np.full(second.num_rows, NO_RANK, np.uint32), 0
     most = first.num_rows + second.num_rows if linked_only else first.num_vertices + second.num_vertices
-    for block in joined_ids(first, second, linked_only=linked_only, ahead=job.workers.ahead):
-        place_ids(block.first, block.second, block.start, *position, in_first)
-        num_ids = block.start + block.first.size
+    for runs in joined_runs(first, second, linked_only=linked_only, ahead=job.workers.ahead):
+        num_ids += place_runs(runs, num_ids, position, in_first)
         job.progress("join vertices", num_ids, most)
     key_bits(num_ids)  # refuses more than a key has room for
     for store, places in zip((first, second), position, strict=True):

@@ -119,59 +119,67 @@ def find_entries(entries: Any, begin: Any, length: Any, row_of: Any, wanted: Any
 
 
 @nb.njit(nogil=True, cache=True)
-def merge_ids(
-    ids: Any, numbers: Any, other_ids: Any, other_numbers: Any, absent: Any, out: Any, first: Any, second: Any
-) -> Any:  # fmt: skip
-    """Merge two runs of distinct ascending ids; return how many there are.
-
-    Parameters
-    ----------
-    ids, numbers, other_ids, other_numbers : (n,) int64
-        Each run, and the numbers of its ids.
-    absent
-        Number of an id that a run lacks.
-    out, first, second : (n,) int64
-        Overwritten: ids, and their numbers in each run; as many as both have elements.
-    """
+def union_ids(ids: Any, other_ids: Any, out: Any) -> Any:
+    """Merge two runs of distinct ascending ids, int64, to `out`, which has room for all; return how many there are."""
     i = k = 0
-    for j in range(other_ids.size):
-        other = other_ids[j]
+    for other in other_ids:
         while i < ids.size and ids[i] < other:
-            out[k], first[k], second[k] = ids[i], numbers[i], absent
+            out[k] = ids[i]
             i += 1
             k += 1
-        out[k], first[k], second[k] = other, absent, other_numbers[j]
-        if i < ids.size and ids[i] == other:
-            first[k] = numbers[i]
-            i += 1
+        out[k] = other
         k += 1
+        if i < ids.size and ids[i] == other:
+            i += 1
     while i < ids.size:
-        out[k], first[k], second[k] = ids[i], numbers[i], absent
+        out[k] = ids[i]
         i += 1
         k += 1
     return k
 
 
 @nb.njit(nogil=True, cache=True)
-def place_ids(first: Any, second: Any, start: Any, first_place: Any, second_place: Any, in_first: Any) -> None:
-    """Note where the ids of a block are by their numbers, and which of the second store the first has.
+def place_ids(
+    ids: Any, numbers: Any, other_ids: Any, other_numbers: Any, start: Any, first_place: Any, second_place: Any, in_first: Any
+) -> Any:
+    """Note where the ids of two runs are among those of both, by their numbers, and which of the second store the first has.
 
     Parameters
     ----------
-    first, second : (n,) int64
-        Numbers of the ids in each store, negative without edges there.
+    ids, numbers, other_ids, other_numbers : (n,) int64
+        Distinct ascending ids of each store, and their numbers, negative without edges there.
     start
-        Position of the block's first id.
+        Position of the first id.
     first_place, second_place, in_first : (num_rows,) uint32
-        Positions by number of each store, and numbers in the first by those in the second: what the block tells is written.
+        Positions by number of each store, and numbers in the first by those in the second: what the runs tell is written.
+
+    Returns
+    -------
+    How many ids there are.
     """
-    for i in range(first.size):
-        if first[i] >= 0:
-            first_place[first[i]] = start + i
-        if second[i] >= 0:
-            second_place[second[i]] = start + i
-            if first[i] >= 0:
-                in_first[second[i]] = first[i]
+    i, place = 0, start
+    for j in range(other_ids.size):
+        other, number = other_ids[j], other_numbers[j]
+        while i < ids.size and ids[i] < other:
+            if numbers[i] >= 0:
+                first_place[numbers[i]] = place
+            i += 1
+            place += 1
+        if number >= 0:
+            second_place[number] = place
+        if i < ids.size and ids[i] == other:
+            if numbers[i] >= 0:
+                first_place[numbers[i]] = place
+                if number >= 0:
+                    in_first[number] = numbers[i]
+            i += 1
+        place += 1
+    while i < ids.size:
+        if numbers[i] >= 0:
+            first_place[numbers[i]] = place
+        i += 1
+        place += 1
+    return place - start
 
 
 @nb.njit(nogil=True, cache=True)
@@ -354,8 +362,8 @@ def merge_calls(*, columns: bool) -> list[Call]:
     return [
         *known,
         (renumber, (entries, entries)),
-        (merge_ids, (places, places, places, places, 0, places, places, places)),
-        (place_ids, (places, places, 0, entries, entries, entries)),
+        (union_ids, (places, places, places)),
+        (place_ids, (places, places, places, places, 0, entries, entries, entries)),
         (add_at, (entries, entries, entries)),
         (invert, (entries, 0, entries)),
         (locate_rows, (entries, *[places] * 5)),

@@ -75,13 +75,24 @@ def test_ids_of_two_runs_are_merged():
     rng = np.random.default_rng(4)
     for sizes in ((0, 0), (0, 5), (5, 0), (100, 3), (3, 100), (80, 80)):
         runs = [np.sort(rng.choice(150, size, replace=False)) for size in sizes]
-        numbers = [rng.permutation(size) for size in sizes]
-        out = np.empty((3, sum(sizes)), np.int64)
-        found = kernels.merge_ids(runs[0], numbers[0], runs[1], numbers[1], -2, *out)
-        np.testing.assert_array_equal(out[0, :found], np.union1d(*runs))
-        for run, own, values in zip(runs, numbers, out[1:], strict=True):
-            expected = dict(zip(run.tolist(), own.tolist(), strict=True))
-            assert values[:found].tolist() == [expected.get(one, -2) for one in out[0, :found].tolist()]
+        out, together = np.empty(sum(sizes), np.int64), np.union1d(*runs)
+        np.testing.assert_array_equal(out[: kernels.union_ids(*runs, out)], together)
+
+
+def test_ids_of_two_runs_are_placed():
+    rng = np.random.default_rng(4)
+    for sizes in ((0, 0), (0, 5), (5, 0), (100, 3), (3, 100), (80, 80)):
+        runs = [np.sort(rng.choice(150, size, replace=False)) for size in sizes]
+        numbers = [np.where(rng.random(size) < 0.2, -1, rng.permutation(size)) for size in sizes]  # some have no edges
+        places = [np.full(size, 999, np.uint32) for size in sizes]
+        in_first, together = np.full(sizes[1], 999, np.uint32), np.union1d(*runs)
+        assert kernels.place_ids(runs[0], numbers[0], runs[1], numbers[1], 40, *places, in_first) == together.size
+        for run, own, found in zip(runs, numbers, places, strict=True):
+            expected = dict(zip(own.tolist(), (40 + np.searchsorted(together, run)).tolist(), strict=True))
+            assert found.tolist() == [expected.get(one, 999) for one in range(own.size)]
+        number = dict(zip(runs[0].tolist(), numbers[0].tolist(), strict=True))
+        of_second = {own: number.get(one, -1) for one, own in zip(runs[1].tolist(), numbers[1].tolist(), strict=True)}
+        assert in_first.tolist() == [other if (other := of_second.get(one, -1)) >= 0 else 999 for one in range(sizes[1])]
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
