@@ -69,6 +69,14 @@ def host_bytes(pid: int | str = "self") -> int:
     return kib_of(text, "RssAnon") + kib_of(text, "RssShmem")
 
 
+def mapped_bytes() -> int:
+    """RssFile of this process now: pages of files that it has mapped, libraries above all; 0 where /proc does not tell."""
+    try:
+        return kib_of(_status("self"), "RssFile")
+    except OSError:
+        return 0
+
+
 def device_bytes_read() -> int:
     """Bytes this process has caused to be read from block devices so far; 0 where /proc does not tell."""
     try:

@@ -161,8 +161,8 @@ class ClusterSide:
 
     def __init__(self, runtime: MeasuredRuntime, direction: Direction, folder: Path) -> None:
         self._runtime, self._store, self._direction, self._folder = runtime, runtime.store, direction, folder
-        nthreads = runtime.client.nthreads()
-        self.threads = sum(nthreads[address] for address in set(runtime.addresses))
+        used = set(runtime.addresses)
+        self.threads = sum(num_threads for address, num_threads in runtime.client.nthreads().items() if address in used)
         self.parts = runtime.parts
         self.load = {name: getattr(runtime, name) for name in ("load_seconds", "planes_resident", "memory_budget")}
         self.client: dict[str, int] = {}

@@ -182,7 +182,8 @@ class Placement:
                     if attempts < MAX_IDLE_EPOCHS:
                         continue
                     raise ClusterError(
-                        f"partitions were placed again {attempts} times, in vain: {error}; look at the workers' logs"
+                        f"partitions were placed again {attempts} times, in vain: {error}; look at the workers' logs (Dask "
+                        "ends a worker that exceeds its memory limit: give each more)"
                     ) from error
                 except BudgetError as error:
                     refused = error

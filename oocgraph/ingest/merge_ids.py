@@ -157,7 +157,8 @@ class JoinedIds:
     def __init__(self, first: CSRStore, second: CSRStore, num_ids: int, implied: tuple[int, int] | None) -> None:
         self.num_ids, self.implied, self.mean_bytes = num_ids, implied, _mean_bytes(first, second)
         self._blocks = map(_distinct, joined_runs(first, second, linked_only=implied is not None))
-        self._start, self._held = 0, np.empty(0, np.int64)
+        self._start = 0
+        self._held: Any = np.empty(0, np.int64)
 
     def read(self, start: int, stop: int) -> Any:
         """Return the ids of the positions ``start .. stop - 1``, none of which is before those read last."""

@@ -216,7 +216,7 @@ def test_error_of_the_process_is_told(tmp_path):
 def test_all_of_it_fits_under_one_cap(kron):
     """Client, scheduler and two workers, then the process alone: under a cap that both would not fit under is what --apart is for."""
     limit = 900 << 20
-    options = ["--workers", 2, "--threads-per-worker", 1, "--worker-memory", "256M", "--num-sources", 2, "--apart", "--json"]
+    options = ["--workers", 2, "--threads-per-worker", 1, "--worker-memory", "300M", "--num-sources", 2, "--apart", "--json"]
     done = run_capped(limit, [sys.executable, "-m", "oocgraph", "bench", "cluster", kron.url, *options])
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import dask
 import numpy as np
 import pytest
 
@@ -26,6 +27,23 @@ def held(monkeypatch):
 def ledger(limit=0):
     """Return the ledger of a worker without a limit of its own."""
     return WorkerLedger(SimpleNamespace(memory_manager=SimpleNamespace(memory_limit=limit)))
+
+
+@pytest.mark.parametrize(("limit", "nanny", "terminate", "expected"), [
+    (256, None, 0.95, 0.65 * 256),
+    (256, "tcp://nanny:1", 0.95, 0.9 * 256 - 100),
+    (256, "tcp://nanny:1", False, 0.65 * 256),
+    (1024, "tcp://nanny:1", 0.95, 0.65 * 1024),
+    (1024, "tcp://nanny:1", 0.6, 0.55 * 1024 - 100),
+    (100, "tcp://nanny:1", 0.95, 0),
+])  # fmt: skip
+def test_libraries_that_are_mapped_count_where_a_nanny_ends_workers(monkeypatch, limit, nanny, terminate, expected):
+    """100 MiB of them; it counts whatever is resident."""
+    monkeypatch.setattr(ledger_module, "mapped_bytes", lambda: 100 * MEGABYTE)
+    worker = SimpleNamespace(memory_manager=SimpleNamespace(memory_limit=limit * MEGABYTE), nanny=nanny)
+    with dask.config.set({"distributed.worker.memory.spill": 0.7, "distributed.worker.memory.terminate": terminate}):
+        found = ledger_module.worker_limit_bytes(worker, None)
+    assert found == pytest.approx(expected * MEGABYTE, abs=2)
 
 
 def test_what_one_has_reserved_and_not_touched_another_cannot_have(held):

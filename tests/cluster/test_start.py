@@ -92,7 +92,7 @@ def test_cores_are_shared_out(monkeypatch, options, workers, threads):
 @pytest.mark.parametrize(
     ("memory", "words"),
     [
-        ("100M", ["100.0 MiB", "at least 192.0 MiB", "--worker-memory"]),
+        ("100M", ["100.0 MiB", "at least 288.0 MiB", "--worker-memory"]),
         ("900T", ["2 workers of 900.0 TiB", "1800.0 TiB"]),
     ],
 )

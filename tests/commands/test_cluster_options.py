@@ -109,7 +109,7 @@ def test_result_store_is_kept_and_resumed(run, graph, scheduler_file, tmp_path):
         (["--cluster", "cloud"], ["cloud", "local", "cuda"]),
         (["--cluster", "local", "--workers", 0], ["--workers"]),
         (["--cluster", "local", "--worker-memory", "much"], ["much", "not a size"]),
-        (["--cluster", "local", "--worker-memory", "10M"], ["10.0 MiB", "at least 192.0 MiB"]),
+        (["--cluster", "local", "--worker-memory", "10M"], ["10.0 MiB", "at least 288.0 MiB"]),
         (["--scheduler", "http://host:1"], ["--scheduler http://host:1", "tcp://host:port"]),
     ],
 )

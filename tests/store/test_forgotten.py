@@ -76,8 +76,9 @@ def test_a_file_that_cannot_be_opened_is_removed(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError
 
-    monkeypatch.setattr(os, "open", refuse)
-    forget([path])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        forget([path])
     assert not path.exists()
 
 
