@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.config import parse_bytes, settings
 from oocgraph.engine.in_process import open_in_process
@@ -120,7 +121,7 @@ def plan_bfs(
     memory_bytes = effective_budget_bytes(None) if asked.memory_budget is None else parse_bytes(asked.memory_budget)
     threads = asked.threads or 1
     source, vertex = _source(store, source)
-    with watched(progress) as shown:
+    with watched(progress) as shown, returned_memory():
         following_bytes = SEARCH_LEAVES_BYTES + sum(_charges(store, numbers).values()) + _count_bytes(numbers, USUAL_LEVELS)
         level, num_reached, depth = _levels(store, vertex, following_bytes, shown)
         _reserve(store, numbers, depth + 1)
