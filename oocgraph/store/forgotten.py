@@ -3,7 +3,8 @@
 In: paths. Out: the names are gone when `forget` returns. The kernel frees the blocks of a file when its last descriptor is closed, and a
 thread does that in the background. A process that ends meanwhile leaves nothing behind, however it ends.
 
-No lock is used, because an interrupt could leave it locked. Removing a descriptor from a list is atomic, and whoever removes it closes it.
+There is no lock, since an interrupt could leave it held. Popping a descriptor from a list is atomic, and each is popped before it is
+closed.
 """
 
 from __future__ import annotations
