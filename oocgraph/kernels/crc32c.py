@@ -44,9 +44,17 @@ def _slicing_tables() -> Array:
 def _append_tables(num_bytes: int) -> Array:
     """Remainder that byte k of a remainder leaves once `num_bytes` zero bytes follow it, (4, 256) uint32."""
     crc = np.arange(256, dtype=np.uint32) << (8 * np.arange(4, dtype=np.uint32)[:, None])
-    for _ in range(num_bytes):
-        crc = (crc >> 8) ^ _SLICING[0][crc & 0xFF]
+    once = (crc >> 8) ^ _SLICING[0][crc & 0xFF]
+    for bit in bin(num_bytes)[2:]:  # the remainder is linear: what n bytes do, done twice, is what 2 n bytes do
+        crc = _appended(crc, crc)
+        crc = _appended(once, crc) if bit == "1" else crc
     return crc
+
+
+def _appended(table: Array, crc: Array) -> Array:
+    """Look remainders up in a table of `_append_tables`, byte by byte."""
+    found: Array = table[0][crc & 0xFF] ^ table[1][(crc >> 8) & 0xFF] ^ table[2][(crc >> 16) & 0xFF] ^ table[3][crc >> 24]
+    return found
 
 
 _SLICING = _slicing_tables()
