@@ -22,6 +22,9 @@ MMAP_BYTES = 4 << 20
 
 The C library would raise the limit to 32 MiB by itself, and keep what it freed."""
 
+CODEC_MMAP_BYTES = 256 << 10
+"""The same once chunks are decoded: Blosc's buffers, of 0.5 to 1 MiB, would leave 6 to 9 MiB in the arena of each thread, zstd's 2."""
+
 MOST_KEPT_BYTES, KEPT_SHARE = 16 << 20, 1 / 32
 """What a build lets each thread keep (of 128 KiB, blocks of a Parquet file take two faults for three pages, 2 us each), and which part of
 its budget all threads may keep."""
@@ -48,6 +51,24 @@ def kept_bytes_of(limit_bytes: int, threads: int) -> int:
     return max(TRIM_BYTES, min(MOST_KEPT_BYTES, int(KEPT_SHARE * limit_bytes / threads)))
 
 
+_mapped_above = MMAP_BYTES
+
+
+def map_buffers_of_codecs() -> None:
+    """Have the buffers of codecs mapped and unmapped by themselves, from now on."""
+    global _mapped_above  # noqa: PLW0603 - as the C library's own setting is
+    _mapped_above = CODEC_MMAP_BYTES
+    _set_allocator(TRIM_BYTES)
+
+
+def _set_allocator(kept_bytes: int) -> None:
+    """Tell the C library what to map, and what of freed memory to keep at the end of an arena."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(MMAP_THRESHOLD, _mapped_above)
+        libc.mallopt(TRIM_THRESHOLD, kept_bytes)
+
+
 @contextmanager
 def returned_memory(kept_bytes: int = TRIM_BYTES) -> Iterator[None]:
     """Use Arrow's system allocator inside, if Arrow is loaded, and give freed memory back at the end.
@@ -59,10 +80,7 @@ def returned_memory(kept_bytes: int = TRIM_BYTES) -> Iterator[None]:
     before = None if pa is None else pa.default_memory_pool()
     if pa is not None:
         pa.set_memory_pool(pa.system_memory_pool())
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "mallopt"):
-        libc.mallopt(MMAP_THRESHOLD, MMAP_BYTES)
-        libc.mallopt(TRIM_THRESHOLD, kept_bytes)
+    _set_allocator(kept_bytes)
     try:
         yield
     finally:

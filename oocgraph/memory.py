@@ -140,7 +140,7 @@ _refused = threading.Event()
 """Set where a budget has been refused: by then parts of the work may have been done, and what they held is free, but not given back."""
 
 
-def _bytes_before() -> int:
+def bytes_before() -> int:
     """Return what the process holds before a run; after a refusal without what the C library keeps of the work that was given up.
 
     The refusal named a budget that works for a process as it was: with it, those 9 - 30 MiB would be refused again.
@@ -180,7 +180,7 @@ class Budget:
     """
 
     limit_bytes: int
-    baseline_bytes: int = field(default_factory=_bytes_before)
+    baseline_bytes: int = field(default_factory=bytes_before)
     reservations: dict[str, int] = field(default_factory=dict)
     alternatives: dict[str, int] = field(default_factory=dict)
     following_bytes: int = 0

@@ -18,7 +18,7 @@ from oocgraph.errors import ArgumentError, ArgumentTypeError
 from oocgraph.ingest.build import build_csr, load_build
 from oocgraph.ingest.build_job import plan_sizes, workers_for
 from oocgraph.ingest.quotient import open_quotient
-from oocgraph.memory import SLACK_BYTES, Budget, host_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, bytes_before
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.strong import StrongComponentsResult
 from oocgraph.store.graph import CSRStore, open_graph
@@ -114,5 +114,5 @@ def _check_build(store: CSRStore, asked: Resources) -> None:
     """
     codec = settings().codec
     load_build(codec)
-    budget = Budget(asked.limit_bytes, host_bytes() + store.num_rows * store.index_dtype.itemsize + SLACK_BYTES)
+    budget = Budget(asked.limit_bytes, bytes_before() + store.num_rows * store.index_dtype.itemsize + SLACK_BYTES)
     plan_sizes(budget, workers_for(asked.num_threads, budget.available_bytes), 0, compressed=codec != "none")

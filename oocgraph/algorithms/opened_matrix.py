@@ -13,7 +13,7 @@ from oocgraph.closing import Closing
 from oocgraph.engine.lifetime import Lifetime
 from oocgraph.engine.on_devices import HoldsOnDevices, Kept, KeptOnDevices
 from oocgraph.errors import BudgetError
-from oocgraph.memory import Budget, host_bytes
+from oocgraph.memory import Budget, bytes_before
 from oocgraph.resources import Resources
 from oocgraph.sparse.balanced import balanced_partition
 
@@ -50,7 +50,7 @@ class OpenedMatrix(HoldsOnDevices, Closing):
         self.matrix, self.resources = matrix, resources
         self._lifetime = Lifetime(f"a matrix of shape {matrix.shape}")
         self._on_devices = KeptOnDevices()
-        self._limit_bytes, self._baseline_bytes = resources.limit_bytes, host_bytes()
+        self._limit_bytes, self._baseline_bytes = resources.limit_bytes, bytes_before()
 
     def check(self) -> None:
         """Refuse to do anything once it is closed."""

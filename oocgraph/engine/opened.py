@@ -20,7 +20,7 @@ from oocgraph.engine.lifetime import Lifetime
 from oocgraph.engine.on_devices import HoldsOnDevices, Kept, KeptOnDevices
 from oocgraph.engine.vertex_order import MAX_IDS, POSITION_BYTES, VertexOrder
 from oocgraph.errors import BudgetError
-from oocgraph.memory import Budget, host_bytes
+from oocgraph.memory import Budget, bytes_before
 from oocgraph.resources import Resources
 from oocgraph.results.search import Search
 from oocgraph.sparse.edge_stream import EdgeStream
@@ -64,7 +64,7 @@ class Unopened(HoldsOnDevices):
     def within(self, compute: Callable[[Budget], Found]) -> Found:
         """Return what `compute` makes within a budget, which it charges first."""
         if self.baseline_bytes is None:
-            self.baseline_bytes = host_bytes()
+            self.baseline_bytes = bytes_before()
         return compute(Budget(self._limit_bytes, self.baseline_bytes, following_bytes=self._following_bytes))
 
     def edges(self, store: CSRStore, budget: Budget, **options: Any) -> EdgeStream:

@@ -101,7 +101,7 @@ class ShardPlan:
             available_bytes=available_bytes,
             limit_bytes=limit_bytes,
             io_threads=self.loading.io_threads,
-            buffer_bytes=reader_bytes(self.indices[0], self.loading.buffer_bytes),
+            buffer_bytes=reader_bytes(self.indices[0], self.loading.io_threads, self.loading.buffer_bytes),
             max_planes=self.loading.max_planes,
             shares=shares,
             least_bytes=least_bytes,

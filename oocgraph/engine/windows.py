@@ -18,7 +18,7 @@ from oocgraph.kernels import cpu
 from oocgraph.kernels.row_runs import row_runs
 from oocgraph.kernels.rows import NO_LONG_ROWS, ChunkFiles, no_planes
 from oocgraph.pool import Call, Pool
-from oocgraph.store.arrays import StoredArray
+from oocgraph.store.arrays import StoredArray, decoded_bytes
 from oocgraph.store.fetched import REQUEST_BYTES, RangeArray
 from oocgraph.types import Array
 
@@ -34,17 +34,22 @@ NUM_RUNS = 1024
 READER_BYTES = 640 << 10
 """Staging of a reading thread for windows from an object store: half of one, and a quarter of that for what a client holds beside it."""
 
+DECODERS = 2
+"""Compressed chunks that are decoded at once, while a third is searched."""
 
-def reader_bytes(stored: StoredArray, buffer_bytes: int) -> int:
-    """Return the staging of a reading thread, for edges of an array: `buffer_bytes` unless an object store has them."""
-    return max(buffer_bytes, READER_BYTES) if isinstance(stored, RangeArray) else buffer_bytes
+
+def reader_bytes(stored: StoredArray, io_threads: int, buffer_bytes: int) -> int:
+    """Return the staging of each of so many reading threads, for edges of an array: `buffer_bytes`, or what windows of it take."""
+    if isinstance(stored, RangeArray):
+        return max(buffer_bytes, READER_BYTES)
+    return max(buffer_bytes, -(-(DECODERS + 1) * decoded_bytes(stored) // io_threads))
 
 
 def _ahead(stored: StoredArray, io_threads: int) -> tuple[int, int]:
     """Return how many windows are read at once, and of how many edges in all, within the staging of so many reading threads."""
     if isinstance(stored, RangeArray):
         return io_threads, max(1, io_threads // 2) * WINDOW_BYTES // stored.dtype.itemsize
-    return 1, 2 * stored.chunk_length
+    return DECODERS, (DECODERS + 1) * stored.chunk_length
 
 
 def pull_windows(pull: Adjacency, state: SearchState, io_threads: int) -> int:

@@ -37,8 +37,8 @@ from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.sorting import load_sorts
+from oocgraph.store.codecs import load_codecs
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.libraries import load_codecs
 from oocgraph.store.outputs import output_place
 from oocgraph.store.writer import StoreWriter
 from oocgraph.types import Codec, Duplicates, IdKind, Progress, ProgressOption, ignore_progress
@@ -262,7 +262,8 @@ def load_build(codec: Codec, progress: Progress = ignore_progress, *, id_kind: s
     load_kernels([*of_ids, *build_calls(), *entry_calls(), *packing_calls(), *checksum_calls()], progress)
     load_sorts()
     load_arrow()
-    load_codecs(codec)
+    if codec != "none":
+        load_codecs()
 
 
 def build_with_report(

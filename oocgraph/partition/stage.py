@@ -16,7 +16,7 @@ from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels.prop import NO_LOOKUP, Prop, make_prop
 from oocgraph.kernels.rows import RowLookup
 from oocgraph.kernels.warm_cusp import load_cusp_kernels
-from oocgraph.memory import Budget, format_bytes, host_bytes
+from oocgraph.memory import Budget, bytes_before, format_bytes
 from oocgraph.partition.cusp_spec import COMPILER_BYTES, DEGREES, CuspSpec, needs_lookup, stage_bytes
 from oocgraph.partition.policy import CompiledPolicy, compile_policy
 from oocgraph.store.arrays import PlainArray, StoredArray
@@ -102,11 +102,11 @@ class Stage:
         charges = stage_bytes(self.store, spec, self.compiled, threads)
         compiler = {"compiling the policy": COMPILER_BYTES} if spec.policy.compiled else {}
         # before anything is read; once more when the compiler has taken what it needs
-        _reserve(Budget(limit_bytes, host_bytes() + untouched_bytes, following_bytes=spec.following_bytes), charges | compiler)
+        _reserve(Budget(limit_bytes, bytes_before() + untouched_bytes, following_bytes=spec.following_bytes), charges | compiler)
         self.compiled = compile_policy(spec.policy, self.prop)
         columns = [self.store.array(f"{spec.group}/{name}").dtype.newbyteorder("=").name for name in spec.columns]
         load_cusp_kernels(self.store.index_dtype.name, self.master_dtype.name, columns)
-        self.budget = Budget(limit_bytes, baseline_bytes=host_bytes() + untouched_bytes - charges.get(DEGREES, 0))
+        self.budget = Budget(limit_bytes, baseline_bytes=bytes_before() + untouched_bytes - charges.get(DEGREES, 0))
         _reserve(self.budget, charges)
         self.masters: Array = np.full(self.store.num_rows, -1, self.master_dtype)
         self.masters_file = PreallocatedArray(spec.root, MASTERS, self.master_dtype, self.store.num_rows)

@@ -21,7 +21,7 @@ import numpy as np
 
 from oocgraph.arguments import known_keywords
 from oocgraph.errors import ArgumentError, VertexNotFoundError
-from oocgraph.memory import host_bytes
+from oocgraph.memory import bytes_before
 from oocgraph.results import tables
 from oocgraph.results.join import named_after
 from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
@@ -188,7 +188,7 @@ class VertexResult(Shown):
 
     def free_bytes(self) -> int:
         """Return what the memory budget leaves now."""
-        return self.memory_budget - host_bytes()
+        return self.memory_budget - bytes_before()
 
     def streamed(self) -> VertexResult:
         """Return the same result as it is streamed best."""

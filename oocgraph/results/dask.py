@@ -25,7 +25,7 @@ import numpy as np
 
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError, OutputError, StoreError
-from oocgraph.memory import effective_budget_bytes, host_bytes
+from oocgraph.memory import bytes_before, effective_budget_bytes
 from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.join import Join
@@ -142,7 +142,7 @@ class DaskBFSResult(BFSResult):
 
     def free_bytes(self) -> int:
         """Return what the client's own memory budget leaves."""
-        return effective_budget_bytes(settings().memory_budget) - host_bytes()
+        return effective_budget_bytes(settings().memory_budget) - bytes_before()
 
     def streamed(self) -> BFSResult:
         """Return a result that holds levels and parents in store order, where the client has room for them: each file is read once then."""

@@ -411,13 +411,13 @@ def aligned(length: int, dtype: np.dtype[Any]) -> Array:
 DECODED_COPIES = 3
 """Times a chunk is held while it is decoded: as stored, decoded, and what is taken of it. Ranges of an object store are no more."""
 
-BLOSC_BYTES = 9 << 20
-"""What Blosc keeps in each thread that decodes, whatever it decodes (chunks of 1 MiB; zstd: nothing)."""
+BLOSC_BLOCKS = 2
+"""Blocks, each of a chunk at the most, that Blosc makes for itself while it decodes one; zstd makes none to speak of."""
 
 
 def decoded_bytes(array: StoredArray, num_elements: int = 0) -> int:
     """Bytes that one read of up to a unit, or of `num_elements`, holds beside its result where arrays are no plain local files."""
     if array.unit == 1:
         return 0
-    chunk = DECODED_COPIES * max(num_elements, array.unit) * array.dtype.itemsize
-    return chunk + (BLOSC_BYTES if array.codec == "blosc" else 0)
+    blocks = BLOSC_BLOCKS * array.unit if array.codec == "blosc" else 0
+    return (DECODED_COPIES * max(num_elements, array.unit) + blocks) * array.dtype.itemsize

@@ -17,7 +17,7 @@ from oocgraph.config import num_cores, settings
 from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.kernels.load import load_kernels
 from oocgraph.listing import Listed
-from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes, host_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, bytes_before, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.store.check_pages import READ_BYTES, check_array
@@ -118,7 +118,7 @@ def _affordable(store: CSRStore, most: int, memory_budget: str | int | None, fol
         one, two = (structure_bytes(store, threads) + threads * 2 * READ_BYTES for threads in (1, 2))
     except CorruptStoreError:
         pass  # the check itself reports what is missing, with all else that is wrong; no structure is looked at then
-    budget.baseline_bytes, budget.following_bytes = host_bytes(), following_bytes
+    budget.baseline_bytes, budget.following_bytes = bytes_before(), following_bytes
     budget.reserve("the check by one thread", SLACK_BYTES + one)
     return 1 + min(most - 1, budget.available_bytes // (two - one))
 

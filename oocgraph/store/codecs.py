@@ -5,6 +5,10 @@ Zarr's own pipeline has threads for that, which keep 53 MiB of buffers where one
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
+from oocgraph.allocator import map_buffers_of_codecs
 from oocgraph.types import PAGE_BYTES, Array, Codec
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -50,30 +54,35 @@ def decoded_bytes(codec: Codec, header: bytes) -> int | None:
     return int.from_bytes(field, "little") + (256 if flag == 1 else 0)
 
 
-def encode(codec: Codec, values: Array) -> bytes:
-    """Compress a chunk: the bytes that Zarr would store."""
+@cache
+def load_codecs() -> dict[str, Any]:
+    """Import what compresses arrays, whose buffers are given back at once from then on; returns the module of each codec."""
     from numcodecs import blosc, zstd
 
+    map_buffers_of_codecs()
+    return {"blosc": blosc, "zstd": zstd}
+
+
+def encode(codec: Codec, values: Array) -> bytes:
+    """Compress a chunk: the bytes that Zarr would store."""
+    module = load_codecs()[codec]
     if codec == "zstd":
-        return bytes(zstd.compress(values, ZSTD_LEVEL))
-    return bytes(blosc.compress(values, BLOSC_COMPRESSOR.encode(), BLOSC_LEVEL, blosc.BITSHUFFLE))
+        return bytes(module.compress(values, ZSTD_LEVEL))
+    return bytes(module.compress(values, BLOSC_COMPRESSOR.encode(), BLOSC_LEVEL, module.BITSHUFFLE))
 
 
-def decode(codec: Codec, raw: bytes, wanted_bytes: int) -> bytes:
-    """Decode a chunk to `wanted_bytes`.
+def decode(codec: Codec, raw: bytes, out: Array) -> None:
+    """Decode a chunk into `out`, (num_bytes,) uint8, contiguous.
 
     Raises
     ------
     ValueError, RuntimeError
-        It names another size, or cannot be decoded.
+        It names another size, is not whole, or cannot be decoded.
     """
     found = decoded_bytes(codec, raw[:HEADER_BYTES])
-    if found != wanted_bytes:
+    if found != out.size:
         size = "an unknown size" if found is None else f"{found} bytes"
-        raise ValueError(f"it decodes to {size} instead of {wanted_bytes} bytes")
-    from numcodecs import blosc, zstd
-
-    values: bytes = blosc.decompress(raw) if codec == "blosc" else zstd.decompress(raw)
-    if len(values) != wanted_bytes:
-        raise ValueError(f"it decodes to {len(values)} bytes instead of {wanted_bytes}")
-    return values
+        raise ValueError(f"it decodes to {size} instead of {out.size} bytes")
+    if codec == "blosc" and (whole := int.from_bytes(raw[12:16], "little")) != len(raw):
+        raise ValueError(f"it has {len(raw)} bytes instead of {whole}")  # Blosc reads as far as its header says
+    load_codecs()[codec].decompress(raw, out)

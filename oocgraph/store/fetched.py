@@ -131,18 +131,44 @@ class RangeArray(FetchedArray):
 
 
 class ZarrArray(FetchedArray):
-    """A compressed array, here or in an object store, whose chunks are decoded as a whole."""
+    """A compressed array, here or in an object store, whose chunks are decoded as a whole.
+
+    The last one of which a part was asked for is kept: a stream of short reads comes back to it.
+    """
+
+    _kept: tuple[int, Array] | None = None
+
+    def read_into(self, start: int, out: Array, *, direct: bool = False) -> None:
+        """Fill `out`, where whole chunks are decoded to; `direct` has no meaning here."""
+        if not out.size or out.dtype != self.dtype or not out.flags.c_contiguous or self._follows_unread(start):
+            super().read_into(start, out, direct=direct)
+            return
+        self._decode_into(start, out)
+        self._check_values(start, out)
+        if self.mask is not None:
+            self.mask.applied(start, out)
 
     def _fetch(self, start: int, stop: int) -> Array:
         out = np.empty(stop - start, self.dtype)
-        for chunk, low, high in self.chunk_ranges(start, stop):
-            first = chunk * self.chunk_length
-            out[low - start : high - start] = self._decode(chunk)[low - first : high - first]
+        self._decode_into(start, out)
         return out
 
-    def _decode(self, chunk: int) -> Array:
-        key, chunk_bytes = f"{self.name}/c/{chunk}", self.chunk_length * self.dtype.itemsize
-        most = max_stored_bytes(chunk_bytes)
+    def _decode_into(self, start: int, out: Array) -> None:
+        for chunk, low, high in self.chunk_ranges(start, start + out.size):
+            wanted, first = out[low - start : high - start], chunk * self.chunk_length
+            if wanted.size == self.chunk_length:
+                self._decode(chunk, wanted)
+                continue
+            kept = self._kept  # which another thread may replace, and nobody changes
+            if kept is None or kept[0] != chunk:
+                part = np.empty(self.chunk_length, self.dtype)
+                self._decode(chunk, part)
+                kept = self._kept = chunk, part
+            wanted[:] = kept[1][low - first : high - first]
+
+    def _decode(self, chunk: int, out: Array) -> None:
+        key = f"{self.name}/c/{chunk}"
+        most = max_stored_bytes(out.nbytes)
         raw = self.stored(chunk, 0, most + 1)
         try:
             if len(raw) > most:
@@ -153,6 +179,6 @@ class ZarrArray(FetchedArray):
                 found = page_checksums(np.frombuffer(raw, np.uint8), max(1, len(raw)))
                 if not found.size or found[0] != self.checksums.read(chunk, chunk + 1)[0]:
                     raise CorruptStoreError(f"{key}: this chunk of {self.name} differs from its checksum; {REMEDY}")
-            return np.frombuffer(decode(self.codec, raw, chunk_bytes), self.dtype)
+            decode(self.codec, raw, out.view(np.uint8))
         except (OSError, RuntimeError, ValueError) as error:
             raise CorruptStoreError(f"{key}: this chunk of {self.name} cannot be read or decoded ({error}); {REMEDY}") from error

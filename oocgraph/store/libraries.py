@@ -5,13 +5,6 @@ from __future__ import annotations
 from oocgraph.arrow import load_arrow
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import ORDER, SORTED_ID
-from oocgraph.types import Codec
-
-
-def load_codecs(codec: Codec) -> None:
-    """Import what compresses arrays."""
-    if codec != "none":
-        from numcodecs import blosc, zstd  # noqa: F401 - loaded for others
 
 
 def load_libraries(store: CSRStore) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from oocgraph.kernels import gather
 from oocgraph.kernels.rows import no_files
-from oocgraph.store.arrays import StoredArray
+from oocgraph.store.arrays import DECODED_COPIES, StoredArray, decoded_bytes
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.store.gather import EdgeFiles, Gatherer
 from oocgraph.types import PAGE_BYTES, Array
@@ -36,9 +36,6 @@ GAP_BYTES = 64 << 10
 RUN_ROWS = 4096
 """Rows that are looked through for one request."""
 
-WINDOW_COPIES = 3
-"""Of what is read through Zarr a thread holds so many copies at most: as stored, decoded, and the window."""
-
 
 Part = tuple[int, int, int, int]
 """Edges of a piece: the row that holds the first, the first, the row that holds the last, the one behind the last (all in offset space)."""
@@ -46,10 +43,9 @@ Part = tuple[int, int, int, int]
 
 def held_window_bytes(stored: StoredArray) -> int:
     """Return what a thread holds that reads windows of an array; nothing of plain local files."""
-    if stored.unit == 1:
-        return 0
-    chunk_bytes = stored.chunk_length * stored.dtype.itemsize
-    return WINDOW_COPIES * (chunk_bytes if isinstance(stored, ZarrArray) else min(chunk_bytes, WINDOW_BYTES))
+    if isinstance(stored, ZarrArray):
+        return decoded_bytes(stored)
+    return 0 if stored.unit == 1 else DECODED_COPIES * min(stored.chunk_length * stored.dtype.itemsize, WINDOW_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
