@@ -44,6 +44,42 @@ SECONDS = 300
 
 TABLES = (".zarr", ".parquet", ".csv")
 
+ITERATIONS = ("--tol", "0", "--max-iter", "5")
+
+GRAPHS_OF = {
+    ("scc", "condensation"): ("columns", "coded"),
+    ("triangles", "louvain", "label-propagation", "spanning-forest"): ("kron", "road", "names", "original"),
+    ("eccentricity", "diameter", "path"): ("road",),
+    ("betweenness", "merge"): ("kron", "columns", "names", "coded", "original"),
+}
+"""Directed, undirected and connected graphs, those with few shortest paths and those not in locality order, for commands that need them."""
+
+LOOKUPS = {"neighbors", "sample"}
+"""Commands of one thread."""
+
+ANALYSES = {
+    "hits": ITERATIONS,
+    "katz": ("--alpha", "1e-6", *ITERATIONS),
+    "eigenvector": ITERATIONS,
+    "personalized-pagerank": ("--seed-vertex", "ID", *ITERATIONS),
+    "betweenness": ("--samples", "4"),
+    "multi-source-bfs": ("--source", "ID"),
+    "closeness": ("--samples", "4"),
+    "harmonic": ("--vertex", "ID"),
+    "eccentricity": ("--vertex", "ID"),
+    "diameter": ("--max-searches", "4"),
+    "spanning-forest": ("--unweighted",),
+    "label-propagation": ("--unweighted",),
+    "louvain": ("--unweighted",),
+    "triangles": (),
+    "scc": (),
+    "condensation": (),
+    "path": ("ID", "ID"),
+    "neighbors": ("ID", "ID"),
+    "sample": ("ID", "ID"),
+}
+"""Commands with options that make them short; ID: of a vertex."""
+
 NAMED = re.compile(r"to at least (\d+)M")
 
 
@@ -120,7 +156,8 @@ class Draws:
         """Return the next `Draw`."""
         self.num_drawn += 1
         kinds = [self._build, self._generate, self._bfs, self._bfs, self._pagerank, self._spmv, self._export, self._partition, self._check]
-        kind = self._one([*kinds, self._components, self._sssp, self._core, self._plan, self._bench])
+        kinds += [self._components, self._sssp, self._core, self._plan, self._bench, *[self._analysis] * 6, self._append, self._merge]
+        kind = self._one(kinds)
         arguments, output = kind(self._one(list(self.graphs)), self.folder / f"out-{self.num_drawn}")
         return Draw(tuple(map(str, arguments)), self._one(WAYS), output)
 
@@ -196,6 +233,28 @@ class Draws:
         options = [*self._maybe("--validate"), *self._maybe("--schedule", "rounds", share=0.3), *self._threads()]
         written = ["--out", out] if self.rng.random() < 0.7 else []
         return ["core", self.graphs[graph], *options, *written], out if written else None
+
+    def _analysis(self, graph, out):
+        """One of the functions on graphs that NetworkX has, too."""
+        command = self._one(list(ANALYSES))
+        graph = next((self._one(graphs) for commands, graphs in GRAPHS_OF.items() if command in commands), graph)
+        options = [self._one(self.sources[graph]) if one == "ID" else one for one in ANALYSES[command]]
+        options += self._maybe("--check-pages") + ([] if command in LOOKUPS else self._threads())
+        if command == "condensation":
+            return [command, self.graphs[graph], out, *options], out
+        out = out.with_suffix(self._one(TABLES))
+        written = [] if command in {"diameter", "path", *LOOKUPS} else self._maybe("--out", out, share=0.7)
+        return [command, self.graphs[graph], *options, *written], out if written else None
+
+    def _append(self, _graph, out):
+        """To a copy, which stays."""
+        graph, edges = self._one([("columns", "columns.parquet"), ("names", "names.parquet"), ("coded", "names.parquet")])
+        shutil.copytree(self.graphs[graph], out)
+        return ["build", self.folder / edges, out, "--append", *self._threads()], None
+
+    def _merge(self, _graph, out):
+        graph = self._one(GRAPHS_OF["betweenness", "merge"])
+        return ["merge", self.graphs[graph], self.graphs[graph], out, *self._threads()], out
 
     def _spmv(self, graph, _out):
         return ["spmv", self.graphs[graph], *self._maybe("--transpose"), *self._threads()], None

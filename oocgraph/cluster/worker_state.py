@@ -247,7 +247,7 @@ class WorkerState(ShardCache):
             "sent_bytes": (len(runtime.blocks) - 1) * part.vertices.nbytes if part.vertices.size else 0,
             "busy_seconds": time.perf_counter() - began,
             "device_bytes": device_bytes_read() - device,
-            "iterations": [_row(one) for one in state.drain()],
+            "iterations": [_row(one) for one in state.log.drain()],
         }
         return Taken(part, report)
 
@@ -342,7 +342,7 @@ class WorkerState(ShardCache):
 
 
 def _row(metrics: Iteration | Array) -> tuple[Any, ...] | bytes:
-    """Metrics of a level as an event may hold them; of many levels as bytes of float64 (see `SearchState.drain`)."""
+    """Metrics of a level as an event may hold them; of many levels as bytes of float64 (see `LevelLog.drain`)."""
     if isinstance(metrics, Iteration):
         one = metrics
         device = () if one.device is None else (astuple(one.device),)

@@ -101,9 +101,9 @@ def print_levels(iterations: Sequence[Iteration]) -> None:
     on_device = any(one.device is not None for one in iterations)
     print_table(_level_row(one, list(workers), on_device=on_device) for one in iterations[:SHOWN_LEVELS])
     if len(iterations) > SHOWN_LEVELS:
-        rest = iterations[SHOWN_LEVELS:]
+        rest, num_levels = iterations[SHOWN_LEVELS:], iterations[-1].level - iterations[SHOWN_LEVELS - 1].level
         seconds, num_bytes = sum(one.seconds for one in rest), sum(one.bytes_read for one in rest)
-        click.echo(f"  ... and {len(rest):,} more levels, {seconds:.3f} s, {format_bytes(num_bytes)} read")
+        click.echo(f"  ... and {num_levels:,} more levels, {seconds:.3f} s, {format_bytes(num_bytes)} read")
     if workers:
         _print_workers(workers)
 

@@ -181,7 +181,7 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
         state.bytes_requested += num_bytes
         state.num_reached += state.frontier_size
         state.unvisited_edges -= state.frontier_pull_edges
-        state.record(self.iteration(state, choice, frontier=frontier, undecided=undecided, began=began, num_bytes=num_bytes))
+        state.log.add(self.iteration(state, choice, frontier=frontier, undecided=undecided, began=began, num_bytes=num_bytes))
 
 
 def _check_width(store: CSRStore) -> None:

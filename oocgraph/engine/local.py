@@ -209,7 +209,7 @@ class LocalRuntime(WholeGraph, Engine):
                 state.visited, state.before, state.undecided, state.marks, NO_LONG_ROWS, no_parent(self.store.index_dtype), state.targets,
                 log,
             )  # fmt: skip
-            state.take_serial(first + 1, log[: progress[serial_levels.ROWS]].copy())
+            state.log.add_serial(first + 1, log[: progress[serial_levels.ROWS]])
         size, edges, level, _, queue, state.num_reached, reached_edges, is_listed = progress.tolist()
         state.frontier_size, state.frontier_edges, state.level = size, edges, level
         state.counts[6], state.queued, state.pulled = queue, bool(is_listed), not is_listed
@@ -286,7 +286,7 @@ class LocalRuntime(WholeGraph, Engine):
         state.bytes_requested += num_bytes
         self._measure_frontier(state)
         seconds = time.perf_counter() - began
-        state.record(Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes))
+        state.log.add(Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes))
 
     def measure(self, state: SearchState) -> None:
         """Count again what has been reached."""

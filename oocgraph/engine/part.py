@@ -542,7 +542,7 @@ class PartRuntime(Engine):
         state.bytes_requested += num_bytes
         state.num_own_visited = int(np.bitwise_count(state.visited).sum())
         seconds = time.perf_counter() - began
-        state.record(self.annotate(Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes)))
+        state.log.add(self.annotate(Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes)))
 
     def annotate(self, metrics: Iteration) -> Iteration:
         """Add to the metrics of an iteration what else is known of it."""

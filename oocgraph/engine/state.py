@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from oocgraph.engine.buffers import BufferPool
+from oocgraph.engine.level_log import LevelLog
 from oocgraph.kernels import cpu
 from oocgraph.kernels.rows import Marks, Tails
 from oocgraph.plan.direction import Facts
@@ -19,31 +20,6 @@ def are_marked(bitmap: Array, vertices: Array) -> Array:
     """Return whether the bits of vertices are set, as numbers that are 0 or not: (n,) uint64 of (n,) int64 and (num_words,) uint64."""
     marked: Array = (bitmap[vertices >> 6] >> (vertices & 63).astype(np.uint64)) & np.uint64(1)
     return marked
-
-
-class SerialLevels(NamedTuple):
-    """Metrics of levels that one thread has found in one call.
-
-    Attributes
-    ----------
-    first : int
-        Level that the first of them found.
-    log : (num_levels, columns) float64
-        See `oocgraph.kernels.serial_levels.LOG_COLUMNS`.
-    """
-
-    first: int
-    log: Array
-
-    def iterations(self) -> list[Iteration]:
-        """Return one for each level."""
-        return [
-            Iteration(
-                level, "pull" if pulled else "push",
-                f"one thread: a push takes {push:.0f} ns" + (f", a pull {pull:.0f} ns" if pull else ""), int(frontier), 0, ns / 1e9, 0,
-            )
-            for level, (frontier, _, ns, pulled, push, pull) in enumerate(self.log.tolist(), self.first)
-        ]  # fmt: skip
 
 
 class SearchProgress:
@@ -77,7 +53,7 @@ class SearchProgress:
         self.pulled = False
         self.bytes_requested = 0
         self.counts = np.zeros(7, np.int64)
-        self._records: list[Iteration | Array | SerialLevels] = []
+        self.log = LevelLog()
 
     @property
     def num_unvisited(self) -> int:
@@ -121,55 +97,24 @@ class SearchProgress:
         """Largest level that has a vertex."""
         return self.level if self.frontier_size else max(0, self.level - 1)
 
-    def record(self, iteration: Iteration) -> None:
-        """Append the metrics of an iteration."""
-        self._records.append(iteration)
-
     def take_log(self, log: Array, fetched_bytes: int, fetch_seconds: float) -> None:
         """Take over what `push_levels` did: its counts, and its log with the pages fetched for its first level."""
-        used = int(self.counts[4])
-        rows = np.empty((used, 5))
-        rows[:, 0] = self.level + 1 + np.arange(used)
-        rows[:, 1:] = log[:used]
-        if used:
-            rows[0, 3] += fetched_bytes
-            rows[0, 4] += 1e9 * fetch_seconds
+        rows = log[: int(self.counts[4])].astype(np.float64)
+        if len(rows):
+            rows[0, 2:] += fetched_bytes, 1e9 * fetch_seconds
             self.pulled = False
-        self._records.append(rows)
+        self.log.add_tiny(self.level + 1, rows)
         self.bytes_requested += int(self.counts[3]) + fetched_bytes
         self.frontier_size, self.frontier_edges, self.level = (int(x) for x in self.counts[:3])
         self.counts[3] = self.counts[4] = 0
 
-    def take_serial(self, first: int, log: Array) -> None:
-        """Append the metrics of levels that one thread has found."""
-        self._records.append(SerialLevels(first, log))
-
-    def drain(self) -> list[Any]:
-        """Return the metrics since the last call: of single levels, or (num_levels, 5) float64 (see `take_log`)."""
-        records, self._records = self._records, []
-        return records
-
     def moved_in_tiny_level(self, num_vertices: int, num_edges: int) -> DeviceMetrics | None:
-        """Return what went to a device for a level of few edges; None where nothing is known of it."""
+        """Return what went to a device for levels of few edges; None where nothing is known of it."""
         return None
 
     def iterations(self) -> tuple[Iteration, ...]:
         """Return the metrics of all iterations so far."""
-        out: list[Iteration] = []
-        for record in self._records:
-            if isinstance(record, Iteration):
-                out.append(record)
-            elif isinstance(record, SerialLevels):
-                out += record.iterations()
-            else:
-                out += [
-                    Iteration(
-                        int(level), "push", "few edges: many levels in one call", int(frontier), 0, ns / 1e9, int(num_bytes),
-                        device=self.moved_in_tiny_level(int(frontier), int(num_edges)),
-                    )
-                    for level, frontier, num_edges, num_bytes, ns in record.tolist()
-                ]  # fmt: skip
-        return tuple(out)
+        return self.log.iterations(self.moved_in_tiny_level)
 
 
 class SearchState(SearchProgress):

@@ -103,12 +103,12 @@ class Exchanged:
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """Metrics of one level.
+    """Metrics of one level; of a search of more than 8,192 levels that are little work of several, whose numbers are summed.
 
     Attributes
     ----------
     level
-        Level of the vertices that this iteration finds.
+        Level of the vertices that this iteration finds; the last one of several.
     direction
         ``push`` or ``pull``, as carried out.
     reason

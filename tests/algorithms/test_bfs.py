@@ -154,7 +154,8 @@ def test_path_of_hundred_thousand(tmp_path, cramped, on_disk, direction):
     result = bfs(tmp_path / "g", 0, direction=direction)
     assert (result.depth, result.num_reached) == (n - 1, n)
     np.testing.assert_array_equal(result.level, np.arange(n))
-    assert len(result.iterations) == n  # the last one finds that nothing is left
+    assert sum(one.frontier for one in result.iterations) == n
+    assert result.iterations[-1].level == n  # the last one finds that nothing is left
 
 
 def test_star_is_searched_from_hub_and_leaf(tmp_path):

@@ -82,7 +82,7 @@ def test_bitmaps_cross_the_link_without_a_wait_for_each_piece(tmp_path, directio
 
 def drained(states):
     """Return figures of all levels that were not tiny."""
-    return [one for state in states for one in state.drain() if not isinstance(one, np.ndarray)]
+    return [one for state in states for one in state.log.drain() if not isinstance(one, np.ndarray)]
 
 
 def test_figures_tell_what_crossed_the_link(tmp_path):
