@@ -75,7 +75,8 @@ def verify_components(
         raise ValidationError(f"components are {component.dtype} of shape {component.shape}; {store.url} has {store.num_rows:,} vertices")
     load_libraries(store)
     joined = np.empty(0, np.int64)
-    load_kernels([(rules.join_rows, (joined, component[:0], joined, 0, 0, np.empty(0, store.index_dtype)))])
+    entries = np.empty(0, store.index_dtype)
+    load_kernels([(rules.join_rows, (joined, component[:0], joined, 0, 0, entries)), (rules.roots_of, (joined, joined))])
     with returned_memory():
         Budget(asked.limit_bytes).reserve_all(_charges(store))
         joined = np.arange(store.num_rows)

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import dask
 import numpy as np
+from numba import typeof
 
 from oocgraph import Resources
 from oocgraph.memory import CGROUP_SHARE, host_bytes
@@ -79,6 +80,8 @@ ANALYSES = {
     "sample": ("ID", "ID"),
 }
 """Commands with options that make them short; ID: of a vertex."""
+
+COMPILED = "compiled in this process:"
 
 NAMED = re.compile(r"to at least (\d+)M")
 
@@ -248,9 +251,11 @@ class Draws:
 
     def _append(self, _graph, out):
         """To a copy, which stays."""
-        graph, edges = self._one([("columns", "columns.parquet"), ("names", "names.parquet"), ("coded", "names.parquet")])
+        columns = ["--weight-column", "weight", "--edge-column", "length", "--edge-column", "kind"]
+        draws = [("columns", "columns.parquet", columns), ("names", "names.parquet", []), ("coded", "names.parquet", [])]
+        graph, edges, options = draws[int(self.rng.integers(len(draws)))]
         shutil.copytree(self.graphs[graph], out)
-        return ["build", self.folder / edges, out, "--append", *self._threads()], None
+        return ["build", self.folder / edges, out, "--append", *options, *self._threads()], None
 
     def _merge(self, _graph, out):
         graph = self._one(GRAPHS_OF["betweenness", "merge"])
@@ -321,6 +326,8 @@ def _judge(draw):
         named = int(found[0]) << 20
         arguments = draw.arguments if draw.way == "none" else _with_memory(draw.arguments, f"{found[0]}M")
         code, text, peak = _run(["run", *arguments], int(named / CGROUP_SHARE) + 1)
+    if COMPILED in text:
+        return named, peak, text[text.index(COMPILED) :].splitlines()[0]
     if code != 0:
         return named, peak, f"exit code {code} with {named >> 20}M: {text[-800:]}"
     if peak > named:
@@ -367,6 +374,19 @@ def _threads(pid):
         with contextlib.suppress(OSError):
             told.append(f"{(task / 'stat').read_text().rpartition(')')[2].split()[0]} {(task / 'wchan').read_text()}")
     return "; ".join(told)
+
+
+def _tell_what_is_compiled():
+    """Have each kernel that this process compiles, or loads by its compiler, named: that takes 20 MB which no budget has."""
+    from numba.core.dispatcher import Dispatcher
+
+    compile_for = Dispatcher._compile_for_args
+
+    def told(kernel, *arguments, **named):
+        print(f"{COMPILED} {kernel.py_func.__module__}.{kernel.py_func.__name__} of {[typeof(one) for one in arguments]}", flush=True)
+        return compile_for(kernel, *arguments, **named)
+
+    Dispatcher._compile_for_args = told
 
 
 def _command(arguments):
@@ -427,6 +447,7 @@ def _same(arguments):
 def main():
     """Judge many draws, or be one of the processes that they run in."""
     if sys.argv[1] in ("run", "same"):
+        _tell_what_is_compiled()
         sys.exit(_command(sys.argv[2:]) if sys.argv[1] == "run" else _same(sys.argv[2:]))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("num_draws", type=int)

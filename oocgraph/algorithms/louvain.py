@@ -180,8 +180,7 @@ class _Run:
     def search(self, folder: Path | None) -> Array:
         """Return the community of each vertex: (num_vertices,) index dtype."""
         n, best = self.call.store.num_rows, -np.inf
-        member = np.empty(n, self.call.store.index_dtype)
-        kernels.number(member, 0, n)
+        member = np.arange(n, dtype=self.call.store.index_dtype)
         for _ in range(REPEATS):
             call, level = self.call, None
             while call.store.num_rows:

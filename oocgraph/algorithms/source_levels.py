@@ -46,4 +46,5 @@ class Figures:
 
     def add(self, levels: Levels) -> None:
         """Add some levels."""
-        kernels.add_figures(levels.counts, levels.first, self.depth, self.num, self.total, self.inverse)
+        counts = np.ascontiguousarray(levels.counts)  # of fewer than 64 sources they are not, and the kernel is loaded for those that are
+        kernels.add_figures(counts, levels.first, self.depth, self.num, self.total, self.inverse)

@@ -19,7 +19,7 @@ from oocgraph.errors import OutputError
 from oocgraph.export.csr_files import GAPBS, check_gapbs, write_npz, write_sg
 from oocgraph.export.edge_tables import charge_tables
 from oocgraph.export.job import Job, Order
-from oocgraph.export.ordered_rows import charge_input_order, charge_store_order, row_keys_call
+from oocgraph.export.ordered_rows import charge_input_order, charge_store_order, input_order_calls
 from oocgraph.export.parquet import write_parquet
 from oocgraph.export.text import charge_matrix, write_matrix, write_table_text
 from oocgraph.external_sort.workers import Workers
@@ -186,7 +186,7 @@ def _charged(store: CSRStore, form: str, order: Order, column: str | None, memor
     if form in (*EDGE_LISTS, *MATRIX_MARKET):
         load_tables()
     elif sorts:
-        load_kernels([row_keys_call(store)])
+        load_kernels(input_order_calls(store, column))
     budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget))
     with budget.all_or_none():
         budget.reserve("threads and compiled code", SLACK_BYTES)

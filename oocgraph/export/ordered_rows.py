@@ -19,7 +19,10 @@ from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import balanced_bins
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Workers
+from oocgraph.kernels.build import dealing_calls
 from oocgraph.kernels.export import KEY_SHIFT, row_keys
+from oocgraph.kernels.load import Call
+from oocgraph.kernels.packed_keys import packing_calls
 from oocgraph.memory import Budget, enough_memory, format_bytes
 from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.columns import id_bytes
@@ -234,10 +237,11 @@ def charge_store_order(store: CSRStore, column: str | None, *, budget: Budget) -
     budget.reserve("blocks", sum(4 * BLOCK_ENTRIES * array.dtype.itemsize + decoded_bytes(array) for array in arrays))
 
 
-def row_keys_call(store: CSRStore) -> tuple[Any, tuple[Any, ...]]:
-    """Return the kernel that makes keys, with arguments of the types that it is called with."""
+def input_order_calls(store: CSRStore, column: str | None) -> list[Call]:
+    """Return what makes keys and deals them calls, with arguments of the types that it has."""
     entries = np.empty(0, store.array("out/indices").dtype.newbyteorder("="))
-    return row_keys, (np.zeros(1, np.int64), 0, 0, entries, np.empty(0, np.uint32), np.empty(0, np.uint64))
+    keys = row_keys, (np.zeros(1, np.int64), 0, 0, entries, np.empty(0, np.uint32), np.empty(0, np.uint64))
+    return [keys, *dealing_calls(_dtypes(store, "out", column)), *packing_calls()]
 
 
 def stream_bytes(store: CSRStore) -> int:

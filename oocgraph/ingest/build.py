@@ -256,10 +256,12 @@ def checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
     return names
 
 
-def load_build(codec: Codec, progress: Progress = ignore_progress, *, id_kind: str = "int64") -> None:
-    """Bring what a build uses into memory, before memory is counted."""
+def load_build(
+    codec: Codec, progress: Progress = ignore_progress, *, id_kind: str = "int64", dtypes: Iterable[Any] = ()
+) -> None:  # fmt: skip
+    """Bring what a build uses into memory, before memory is counted; columns of some dtypes are beside its edges."""
     of_ids = [*string_calls(), *hash_join_calls()] if id_kind == "string" else []
-    load_kernels([*of_ids, *build_calls(), *entry_calls(), *packing_calls(), *checksum_calls()], progress)
+    load_kernels([*of_ids, *build_calls(dtypes), *entry_calls(), *packing_calls(), *checksum_calls()], progress)
     load_sorts()
     load_arrow()
     if codec != "none":
@@ -278,7 +280,7 @@ def build_with_report(
     limit = effective_budget_bytes(configured.memory_budget if options.memory_budget is None else options.memory_budget)
     threads = options.threads or configured.threads
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory(kept_bytes_of(limit, threads)):
-        load_build(options.codec, shown, id_kind=edges.id_kind)
+        load_build(options.codec, shown, id_kind=edges.id_kind, dtypes=payload.binned)
         budget = Budget(limit)
         num_workers = workers_for(threads, budget.available_bytes)
         sizes = plan_sizes(budget, num_workers, sum(dtype.itemsize for dtype in payload.binned), compressed=options.codec != "none")

@@ -35,7 +35,7 @@ from oocgraph.ingest.merge_steps import id_kind_of, merge_steps, vertex_bytes
 from oocgraph.ingest.stored_rows import StoredRows, rows_bytes
 from oocgraph.kernels.append import merge_calls
 from oocgraph.kernels.load import load_kernels
-from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
+from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.store.edge_columns import column_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.id_order import id_column
@@ -47,6 +47,9 @@ from oocgraph.types import Duplicates, Progress, VertexOrder, ignore_progress
 
 CATEGORY_COPIES = 4
 """Copies of the distinct strings of edge columns while those of two stores are put together."""
+
+LEFT_BYTES = 24 << 20
+"""What sorting new edges leaves in the process (8 - 10 MiB), and what their own vertices take where these are few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,7 @@ def limit_of(options: BuildOptions) -> int:
 
 def load_merge(store: CSRStore, progress: Progress = ignore_progress) -> None:
     """Bring what a merge uses into memory, before memory is counted."""
-    load_build(store.attributes.codec, progress)
+    load_build(store.attributes.codec, progress, id_kind=store.attributes.id_kind, dtypes=_payload(store).binned)
     load_kernels(merge_calls(columns=bool(store.attributes.columns)), progress)
 
 
@@ -202,7 +205,7 @@ def check_room(store: CSRStore, options: BuildOptions, limit: int) -> None:
     """
     threads = options.threads or settings().threads
     budget = Budget(limit)
-    left = {"blocks of edges": _least(store, threads), "what the build of new edges leaves": SLACK_BYTES}
+    left = {"blocks of edges": _least(store, threads), "what the build of new edges leaves": LEFT_BYTES}
     budget.reserve_all({**_charges([store], threads), **left})
 
 

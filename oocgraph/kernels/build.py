@@ -11,6 +11,7 @@ and so a small table balances hubs and leaves alike (the idea of HdrHistogram).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numba as nb
@@ -322,8 +323,16 @@ def memory_build_calls() -> list[Call]:
     ]
 
 
-def build_calls() -> list[Call]:
-    """Return what every build on disk calls, with arguments of the types that it has."""
+def dealing_calls(dtypes: Iterable[np.dtype[Any]] = ()) -> list[Call]:
+    """Return what deals records to bins calls, keys with columns of some dtypes, and splits a bin that is too large."""
+    keys, zero, ids, small = np.zeros(1, np.uint64), np.uint64(0), np.zeros(1, np.int64), np.zeros(1, np.uint16)
+    values = [np.zeros(1, f"u{size}") for size in sorted({8, *(dtype.itemsize for dtype in dtypes)}, reverse=True)]
+    dealt = [(scatter, (one, small, ids, one)) for one in values]
+    return [(count_bins, (keys, zero, zero, small, small, ids)), (count_cells, (keys, zero, zero, ids)), *dealt]
+
+
+def build_calls(dtypes: Iterable[np.dtype[Any]] = ()) -> list[Call]:
+    """Return what every build on disk calls, with arguments of the types that it has; columns of some dtypes are beside its edges."""
     keys, zero = np.zeros(1, np.uint64), np.uint64(0)
     ids, small, numbers, flags = np.zeros(1, np.int64), np.zeros(1, np.uint16), np.zeros(1, np.uint32), np.zeros(1, np.uint8)
     calls = [
@@ -331,8 +340,7 @@ def build_calls() -> list[Call]:
         *((put_at, (places, 0, ids, ids)) for places in (keys, numbers)),
         (count_degrees, (numbers, np.zeros(1, bool), ids)),
         (assign_ranks, (numbers, np.zeros(1, bool), ids, numbers, 0, ids, numbers)),
-        (count_bins, (keys, zero, zero, small, small, ids)),
-        (scatter, (keys, small, ids, keys)),
+        *dealing_calls(dtypes),
     ]
     for high in (flags, small):
         calls += [(pack_keys, (keys, keys, ids, numbers, high)), (unpack_keys, (numbers, high, zero, keys))]

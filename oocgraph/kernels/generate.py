@@ -24,6 +24,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from oocgraph.kernels.load import load_kernel
 from oocgraph.types import Array
 
 KRONECKER_A, KRONECKER_B, KRONECKER_C = 0.57, 0.19, 0.19
@@ -160,7 +161,7 @@ def kronecker_edges(scale: int, seed: int, first: int, num_edges: int) -> tuple[
     source, target = np.empty(num_edges, np.int64), np.empty(num_edges, np.int64)
     shares = np.cumsum([KRONECKER_A, KRONECKER_B, KRONECKER_C])
     thresholds = np.round(shares * 2.0**32).astype(np.uint32)
-    _kronecker(scale, _as_uint64(seed), first, thresholds, source, target)
+    _run(_kronecker, scale, _as_uint64(seed), first, thresholds, source, target)
     return source, target
 
 
@@ -188,7 +189,7 @@ def uniform_edges(scale: int, seed: int, first: int, num_edges: int) -> tuple[Ar
     """
     source, target = np.empty(num_edges, np.int64), np.empty(num_edges, np.int64)
     if scale:
-        _uniform(scale, _as_uint64(seed), first, source, target)
+        _run(_uniform, scale, _as_uint64(seed), first, source, target)
     else:
         source[:], target[:] = 0, 0
     return source, target
@@ -209,7 +210,7 @@ def _shuffle(ids: Any, num_ids: Any, scale: int, keys: Any) -> None:
 def shuffle_ids(ids: Array, num_ids: int, seed: int) -> None:
     """Replace ids, (n,) int64 in ``0 .. num_ids - 1``, by those that a permutation of `seed` gives them."""
     if num_ids > 1:
-        _shuffle(ids, np.uint64(num_ids), (num_ids - 1).bit_length(), _permutation_keys(_as_uint64(seed)))
+        _run(_shuffle, ids, np.uint64(num_ids), (num_ids - 1).bit_length(), _run(_permutation_keys, _as_uint64(seed)))
 
 
 @nb.njit(nogil=True, cache=True)
@@ -221,7 +222,7 @@ def _is_kept(first: int, seed: Any, threshold: Any, out: Any) -> None:
 def kept_edges(first: int, num_edges: int, share: float, seed: int) -> Array:
     """Which of the edges ``first .. first + num_edges - 1`` are kept where a `share` of all is: (num_edges,) bool."""
     kept = np.empty(num_edges, np.bool_)
-    _is_kept(first, _as_uint64(seed), np.uint64(round(share * 2**32)), kept)
+    _run(_is_kept, first, _as_uint64(seed), np.uint64(round(share * 2**32)), kept)
     return kept
 
 
@@ -256,8 +257,14 @@ def edge_weights(source: Array, target: Array, low: int, high: int, dtype: np.dt
     True
     """
     weights = np.empty(source.size, dtype)
-    _hash_edges(source, target, np.uint64(low), np.uint64(high - low + 1), weights)
+    _run(_hash_edges, source, target, np.uint64(low), np.uint64(high - low + 1), weights)
     return weights
+
+
+def _run(kernel: Any, *arguments: Any) -> Any:
+    """Call a kernel, which is loaded if it is not."""
+    load_kernel(kernel, arguments)
+    return kernel(*arguments)
 
 
 def _as_uint64(seed: int) -> np.uint64:

@@ -16,6 +16,7 @@ from functools import cache
 import numpy as np
 
 from oocgraph.kernels import forecast as kernels
+from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.prop import make_prop
 from oocgraph.partition.policies import named_policy
 from oocgraph.partition.policy import CompiledPolicy, compile_policy
@@ -111,6 +112,14 @@ class TrafficCounter:
         candidates = self._zeros(num_sets * num_sets)
         broadcasts = {c: self._zeros(num_sets * c) for c in columns}
         edges = {c: np.zeros(num_sets * c, np.int64) for c in broadcasts}
+
+        piece = 0, np.empty(0, np.int64), 0, np.empty(0, self.store.array("out/indices").dtype)
+        common, numbers = (set_of, self.level, num_sets), np.empty(0, np.int64)
+        pairs = candidates.counts, candidates.lengths
+        load_kernels([
+            (kernels.count_candidates, (*piece, *common, *pairs)),
+            *([(kernels.count_broadcasts, (*piece, *common, *pairs, numbers))] if broadcasts else []),
+        ])  # fmt: skip
 
         def count_candidates(*piece: object) -> None:
             kernels.count_candidates(*piece, set_of, self.level, num_sets, candidates.counts, candidates.lengths)

@@ -333,7 +333,8 @@ class _CutRows:
 
     def totals(self, sums: Array) -> Array:
         """Sum of each row, from the sums of all pieces: (num_cut,) float64."""
-        return np.bincount(self._row, weights=sums[self._part, self._sum], minlength=self.rows.size)
+        found = np.bincount(self._row, weights=sums[self._part, self._sum], minlength=self.rows.size)
+        return found.astype(np.float64, copy=False)  # integers where no row is cut
 
 
 def charge_ranking(store: CSRStore, budget: Budget, *, column: str | None, threads: int, whole_rows: bool = False) -> None:
