@@ -377,13 +377,17 @@ def _threads(pid):
 
 
 def _tell_what_is_compiled():
-    """Have each kernel that this process compiles, or loads by its compiler, named: that takes 20 MB which no budget has."""
+    """Have each kernel that this process compiles, or loads by its compiler, named: that takes 20 MB which no budget has.
+
+    Policies are compiled where they are used, and charged.
+    """
     from numba.core.dispatcher import Dispatcher
 
     compile_for = Dispatcher._compile_for_args
 
     def told(kernel, *arguments, **named):
-        print(f"{COMPILED} {kernel.py_func.__module__}.{kernel.py_func.__name__} of {[typeof(one) for one in arguments]}", flush=True)
+        if not kernel.py_func.__module__.startswith("oocgraph.kernels.policy"):
+            print(f"{COMPILED} {kernel.py_func.__module__}.{kernel.py_func.__name__} of {[typeof(one) for one in arguments]}", flush=True)
         return compile_for(kernel, *arguments, **named)
 
     Dispatcher._compile_for_args = told
