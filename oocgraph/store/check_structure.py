@@ -285,7 +285,8 @@ def _hashable(ids: Ids) -> Array:
     if isinstance(ids, np.ndarray):
         return np.ascontiguousarray(ids)
     data, offsets = string_buffers(ids)
-    out = np.empty(len(ids), np.int64)
+    data, out = data.view(), np.empty(len(ids), np.int64)
+    data.flags.writeable = False  # some of Arrow's are: one kernel serves all
     kernels.hash_strings(data, offsets, out)
     return out
 
