@@ -115,7 +115,7 @@ class BFSResult(VertexResult):
 
     @property
     def iterations(self) -> tuple[Iteration, ...]:
-        """Metrics of each level."""
+        """Metrics of each level; of neighbours together where there are more than 8,192 that are little work."""
         return self.search.iterations
 
     @property
