@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.intrinsics import atomic_add, atomic_min, load_acquire
+from oocgraph.kernels.load import Call
 
 UNUSED, OPEN = np.uint8(254), np.uint8(255)
 """Levels of vertices without edges, and of those that no cell has reached."""
@@ -145,3 +146,17 @@ def rank_vertices(level: Any, cell: Any, cell_rank: Any, num_levels: Any, unused
                 c = cell_rank[cell[v]]
                 rank[v] = following[c]
                 following[c] += 1
+
+
+def locality_calls() -> list[Call]:
+    """Return what `oocgraph.store.locality` calls, with arguments of the types that it has."""
+    keys, bits, level, cell = np.zeros(1, np.uint64), np.uint64(0), np.zeros(1, np.uint8), np.zeros(1, np.int32)
+    return [
+        (sow, (level, cell, 0, 0)),
+        (spread, (keys, bits, level, cell, np.uint8(0), np.zeros(1, np.int64))),
+        (link_cells, (keys, bits, cell, cell)),
+        (group_cells, (cell, bits, cell, cell)),
+        (link_groups, (cell, cell, cell)),
+        (rank_cells, (cell, cell, cell, cell)),
+        (rank_vertices, (level, cell, cell, 0, np.uint32(0), np.zeros(1, np.uint32))),
+    ]

@@ -17,6 +17,7 @@ import numpy as np
 
 from oocgraph.kernels import locality as kernels
 from oocgraph.kernels.build import NO_RANK
+from oocgraph.kernels.load import load_kernels
 from oocgraph.types import Array, Progress
 
 SPARSENESS = 64
@@ -39,6 +40,7 @@ def rank_by_locality(each: Callable[[Callable[[Array], None]], None], col_bits: 
     rank : (num_ids,) uint32
         Written: `oocgraph.kernels.build.NO_RANK` of the others.
     """
+    load_kernels(kernels.locality_calls())
     level, cell, bits = np.where(used, kernels.OPEN, kernels.UNUSED), np.full(used.size, kernels.NO_CELL, np.int32), np.uint64(col_bits)
     num_cells, num_levels = 0, 1
     for mask, most in STAGES:
