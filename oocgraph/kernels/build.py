@@ -327,21 +327,21 @@ def dealing_calls(dtypes: Iterable[np.dtype[Any]] = ()) -> list[Call]:
     """Return what deals records to bins calls, keys with columns of some dtypes, and splits a bin that is too large."""
     keys, zero, ids, small = np.zeros(1, np.uint64), np.uint64(0), np.zeros(1, np.int64), np.zeros(1, np.uint16)
     values = [np.zeros(1, f"u{size}") for size in sorted({8, *(dtype.itemsize for dtype in dtypes)}, reverse=True)]
-    dealt = [(scatter, (one, small, ids, one)) for one in values]
-    return [(count_bins, (keys, zero, zero, small, small, ids)), (count_cells, (keys, zero, zero, ids)), *dealt]
+    calls: list[Call] = [(count_bins, (keys, zero, zero, small, small, ids)), (count_cells, (keys, zero, zero, ids))]
+    calls += [(scatter, (one, small, ids, one)) for one in values]
+    for high in (np.zeros(1, np.uint8), small):
+        numbers = np.zeros(1, np.uint32)
+        calls += [(pack_keys, (keys, keys, ids, numbers, high)), (unpack_keys, (numbers, high, zero, keys))]
+    return calls
 
 
 def build_calls(dtypes: Iterable[np.dtype[Any]] = ()) -> list[Call]:
     """Return what every build on disk calls, with arguments of the types that it has; columns of some dtypes are beside its edges."""
-    keys, zero = np.zeros(1, np.uint64), np.uint64(0)
-    ids, small, numbers, flags = np.zeros(1, np.int64), np.zeros(1, np.uint16), np.zeros(1, np.uint32), np.zeros(1, np.uint8)
-    calls = [
+    keys, ids, numbers, flags = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.uint32), np.zeros(1, bool)
+    return [
         *memory_build_calls(),
         *((put_at, (places, 0, ids, ids)) for places in (keys, numbers)),
-        (count_degrees, (numbers, np.zeros(1, bool), ids)),
-        (assign_ranks, (numbers, np.zeros(1, bool), ids, numbers, 0, ids, numbers)),
+        (count_degrees, (numbers, flags, ids)),
+        (assign_ranks, (numbers, flags, ids, numbers, 0, ids, numbers)),
         *dealing_calls(dtypes),
     ]
-    for high in (flags, small):
-        calls += [(pack_keys, (keys, keys, ids, numbers, high)), (unpack_keys, (numbers, high, zero, keys))]
-    return calls
