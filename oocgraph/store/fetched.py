@@ -23,6 +23,9 @@ REQUEST_BYTES = 1 << 20
 UNIT_BYTES = 4 << 20
 """Bytes that are read best at once: four requests, so that `LOADING_THREADS` have 16 under way."""
 
+KEPT_BYTES = 4 << 20
+"""Of a decoded chunk that is kept, at the most: ours have 1 MiB, those of a store that another program wrote may have any size."""
+
 LOADING_THREADS = LOADING_BYTES // UNIT_BYTES
 """Threads that load what stays in memory."""
 
@@ -161,9 +164,10 @@ class ZarrArray(FetchedArray):
                 continue
             kept = self._kept  # which another thread may replace, and nobody changes
             if kept is None or kept[0] != chunk:
-                part = np.empty(self.chunk_length, self.dtype)
-                self._decode(chunk, part)
-                kept = self._kept = chunk, part
+                kept = chunk, np.empty(self.chunk_length, self.dtype)
+                self._decode(*kept)
+                if kept[1].nbytes <= KEPT_BYTES:
+                    self._kept = kept
             wanted[:] = kept[1][low - first : high - first]
 
     def _decode(self, chunk: int, out: Array) -> None:
