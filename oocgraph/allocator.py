@@ -51,21 +51,21 @@ def kept_bytes_of(limit_bytes: int, threads: int) -> int:
     return max(TRIM_BYTES, min(MOST_KEPT_BYTES, int(KEPT_SHARE * limit_bytes / threads)))
 
 
-_mapped_above = MMAP_BYTES
+_mapped_above, _kept_bytes = MMAP_BYTES, TRIM_BYTES
 
 
 def map_buffers_of_codecs() -> None:
     """Have the buffers of codecs mapped and unmapped by themselves, from now on."""
-    global _mapped_above  # noqa: PLW0603 - as the C library's own setting is
-    _mapped_above = CODEC_MMAP_BYTES
-    _set_allocator(TRIM_BYTES)
+    _set_allocator(CODEC_MMAP_BYTES, _kept_bytes)
 
 
-def _set_allocator(kept_bytes: int) -> None:
+def _set_allocator(mapped_above: int, kept_bytes: int) -> None:
     """Tell the C library what to map, and what of freed memory to keep at the end of an arena."""
+    global _mapped_above, _kept_bytes
+    _mapped_above, _kept_bytes = mapped_above, kept_bytes
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
-        libc.mallopt(MMAP_THRESHOLD, _mapped_above)
+        libc.mallopt(MMAP_THRESHOLD, mapped_above)
         libc.mallopt(TRIM_THRESHOLD, kept_bytes)
 
 
@@ -80,10 +80,12 @@ def returned_memory(kept_bytes: int = TRIM_BYTES) -> Iterator[None]:
     before = None if pa is None else pa.default_memory_pool()
     if pa is not None:
         pa.set_memory_pool(pa.system_memory_pool())
-    _set_allocator(kept_bytes)
+    kept_before = _kept_bytes
+    _set_allocator(_mapped_above, kept_bytes)
     try:
         yield
     finally:
+        _set_allocator(_mapped_above, kept_before)
         if pa is not None:
             pa.set_memory_pool(before)
         return_freed_bytes()

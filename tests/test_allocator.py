@@ -1,11 +1,14 @@
 """Memory of arrays that are used a few times only."""
 
 import mmap
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from oocgraph.allocator import ONCE_BYTES, passing_array
+from oocgraph.allocator import CODEC_MMAP_BYTES, ONCE_BYTES, passing_array
+from oocgraph.machine import TRIM_BYTES
 
 
 @pytest.mark.parametrize("num_bytes", [0, 8, ONCE_BYTES - 8, ONCE_BYTES, 3 * ONCE_BYTES + 8])
@@ -31,3 +34,31 @@ def test_memory_of_a_passing_array_goes_back_at_once():
     assert mapped_bytes() >= before + size
     del array
     assert mapped_bytes() < before + size // 2
+
+
+KEPT_BY = """
+from types import SimpleNamespace
+from oocgraph import allocator
+from oocgraph.store.codecs import load_codecs
+
+asked = []
+
+class Library:
+    def mallopt(self, name, value):
+        asked.append((name, value))
+
+allocator.ctypes = SimpleNamespace(CDLL=lambda name: Library())
+with allocator.returned_memory(1 << 20):
+    load_codecs.__wrapped__()
+    print(dict(asked)[allocator.MMAP_THRESHOLD], dict(asked)[allocator.TRIM_THRESHOLD])
+    with allocator.returned_memory(1 << 22):
+        print(dict(asked)[allocator.TRIM_THRESHOLD])
+    print(dict(asked)[allocator.TRIM_THRESHOLD])
+print(dict(asked)[allocator.MMAP_THRESHOLD], dict(asked)[allocator.TRIM_THRESHOLD])
+"""
+
+
+def test_codecs_and_inner_contexts_leave_what_threads_may_keep():
+    """A build that loads codecs on its way keeps what it may keep, until its end."""
+    said = subprocess.run([sys.executable, "-c", KEPT_BY], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    assert said == [str(CODEC_MMAP_BYTES), str(1 << 20), str(1 << 22), str(1 << 20), str(CODEC_MMAP_BYTES), str(TRIM_BYTES)]
