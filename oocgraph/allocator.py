@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,9 @@ MOST_KEPT_BYTES, KEPT_SHARE = 16 << 20, 1 / 32
 """What a build lets each thread keep (of 128 KiB, blocks of a Parquet file take two faults for three pages, 2 us each), and which part of
 its budget all threads may keep."""
 
+
+ARROW_BYTES = 32 << 20
+"""What Arrow's own allocator keeps, for some seconds, of what its reader of Parquet has freed: 8 to 28 MiB of a peak of 8."""
 
 ONCE_BYTES = 4 << 20
 """Bytes from which on NumPy asks for huge pages."""
@@ -66,7 +70,35 @@ def _set_allocator(mapped_above: int, kept_bytes: int) -> None:
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(MMAP_THRESHOLD, mapped_above)
+    _keep(kept_bytes)
+
+
+def _keep(kept_bytes: int) -> None:
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
         libc.mallopt(TRIM_THRESHOLD, kept_bytes)
+
+
+def arrow_bytes() -> int:
+    """Return what Arrow may keep of what its reader has freed: nothing where it began with the system's allocator, as in a command."""
+    pa = sys.modules.get("pyarrow")
+    if pa is None:
+        return 0
+    backends, asked = pa.supported_memory_backends(), os.environ.get("ARROW_DEFAULT_MEMORY_POOL")
+    return 0 if (asked if asked in backends else backends[0]) == "system" else ARROW_BYTES
+
+
+@contextmanager
+def ending_threads() -> Iterator[None]:
+    """Let nothing be kept for a while: a thread that ends inside gives back what it has kept, if it calls `return_end_of_arena` first.
+
+    That leaves what is in front of small pieces which the thread has for itself; as it ends they are freed, and that goes, too.
+    """
+    _keep(TRIM_BYTES)
+    try:
+        yield
+    finally:
+        _keep(_kept_bytes)
 
 
 @contextmanager

@@ -66,12 +66,18 @@ def available_bytes() -> int:
 def return_freed_bytes() -> None:
     """Give what the C library keeps of freed memory back to the system, in some milliseconds at most.
 
-    ``malloc_trim`` leaves the end of the arenas that threads have. An arena gives that back where a piece is freed.
+    ``malloc_trim`` leaves the end of the arenas that threads have.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(TRIM_THRESHOLD, TRIM_BYTES)
-        libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
-        libc.free(libc.malloc(TRIM_BYTES // 2 + 4096))
+        return_end_of_arena()
     if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(0)
+
+
+def return_end_of_arena() -> None:
+    """Have the C library look at the end of this thread's arena, as where a piece is freed, and give back what it may not keep."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
+    libc.free(libc.malloc(TRIM_BYTES // 2 + 4096))

@@ -120,12 +120,12 @@ class Pool:
         Threads, each of which begins with a call.
     name
         What the threads are called, with a number each.
-    begin
-        What each thread does first.
+    begin, end
+        What each thread does first, and last.
     """
 
-    def __init__(self, num_threads: int, name: str, begin: Callable[[], None] | None = None) -> None:
-        self._num_threads, self._name, self._begin, self._numbers = num_threads, name, begin, itertools.count()
+    def __init__(self, num_threads: int, name: str, begin: Callable[[], None] | None = None, end: Callable[[], None] | None = None) -> None:
+        self._num_threads, self._name, self._around, self._numbers = num_threads, name, (begin, end), itertools.count()
         self._threads: list[threading.Thread] = []
         self._is_closed = False
         self._calls: SimpleQueue[Call[Any] | None] = SimpleQueue()
@@ -144,7 +144,7 @@ class Pool:
         call = Call(function, arguments)
         self._calls.put(call)
         if len(self._threads) < self._num_threads and (number := next(self._numbers)) < self._num_threads:
-            thread = threading.Thread(target=_work, args=(self._calls, self._begin), name=f"{self._name}_{number}", daemon=True)
+            thread = threading.Thread(target=_work, args=(self._calls, *self._around), name=f"{self._name}_{number}", daemon=True)
             self._threads.append(thread)
             start(thread)
         return call
@@ -191,9 +191,11 @@ class Pool:
         self.close()
 
 
-def _work(calls: SimpleQueue[Call[Any] | None], begin: Callable[[], None] | None) -> None:
+def _work(calls: SimpleQueue[Call[Any] | None], begin: Callable[[], None] | None, end: Callable[[], None] | None) -> None:
     if begin is not None:
         begin()
     while (call := calls.get()) is not None:
         call.make()
         del call
+    if end is not None:
+        end()

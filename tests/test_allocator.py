@@ -5,9 +5,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from oocgraph.allocator import CODEC_MMAP_BYTES, ONCE_BYTES, passing_array
+from oocgraph.allocator import ARROW_BYTES, CODEC_MMAP_BYTES, ONCE_BYTES, arrow_bytes, passing_array
 from oocgraph.machine import TRIM_BYTES
 
 
@@ -62,3 +63,41 @@ def test_codecs_and_inner_contexts_leave_what_threads_may_keep():
     """A build that loads codecs on its way keeps what it may keep, until its end."""
     said = subprocess.run([sys.executable, "-c", KEPT_BY], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
     assert said == [str(CODEC_MMAP_BYTES), str(1 << 20), str(1 << 22), str(1 << 20), str(CODEC_MMAP_BYTES), str(TRIM_BYTES)]
+
+
+LEFT_BY = """
+import time
+import numpy as np
+from oocgraph.allocator import returned_memory
+from oocgraph.external_sort.workers import Workers
+from oocgraph.memory import host_bytes
+
+def work(_):
+    time.sleep(0.02)  # the others work, too
+    blocks = [np.ones(8_000) for _ in range(200)]
+    del blocks
+
+before = host_bytes()
+with returned_memory(64 << 20):
+    with Workers(4) as workers:
+        workers.each(work, range(16))
+        during = host_bytes() - before
+print(during >> 20, host_bytes() - before >> 20)
+"""
+
+
+def test_threads_of_a_build_leave_nothing_that_they_kept():
+    """They keep megabytes of what they have freed until then."""
+    during, after = map(int, subprocess.run([sys.executable, "-c", LEFT_BY], stdout=subprocess.PIPE, check=True).stdout.split())
+    assert during >= 8
+    assert after <= 2
+
+
+def test_what_arrow_keeps_is_known_by_its_allocator(monkeypatch):
+    """A command has Arrow begin with the system's allocator, which keeps nothing."""
+    assert pa.supported_memory_backends()[0] != "system"
+    for asked, found in (("system", 0), ("mimalloc", ARROW_BYTES), ("none such", ARROW_BYTES)):
+        monkeypatch.setenv("ARROW_DEFAULT_MEMORY_POOL", asked)
+        assert arrow_bytes() == found, asked
+    monkeypatch.delitem(sys.modules, "pyarrow")
+    assert arrow_bytes() == 0

@@ -16,6 +16,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from oocgraph.allocator import ending_threads
+from oocgraph.machine import return_end_of_arena
 from oocgraph.pool import Call, Pool
 from oocgraph.types import PAGE_BYTES, Array
 
@@ -103,7 +105,7 @@ class Workers:
         self.num_threads = num_threads
         self.scratch = Scratch()
         self._stopping = threading.Event()
-        self._pool = Pool(num_threads, "oocgraph-build")
+        self._pool = Pool(num_threads, "oocgraph-build", end=return_end_of_arena)
 
     def beside(self, step: Callable[[Workers], Result]) -> Call[Result]:
         """Have one thread do a step alone, of the `Workers` that it is given; what others do meanwhile is done by the other threads."""
@@ -177,7 +179,8 @@ class Workers:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._stopping.set()
-        self._pool.close()
+        with ending_threads():
+            self._pool.close()
 
 
 class _Alone(Workers):

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from oocgraph.allocator import arrow_bytes
 from oocgraph.config import settings
 from oocgraph.errors import ArgumentError, InputError
 from oocgraph.external_sort.temporary import Folder
@@ -205,7 +206,7 @@ def check_room(store: CSRStore, options: BuildOptions, limit: int) -> None:
     """
     threads = options.threads or settings().threads
     budget = Budget(limit)
-    left = {"blocks of edges": _least(store, threads), "what the build of new edges leaves": LEFT_BYTES}
+    left = {"blocks of edges": _least(store, threads), "what the build of new edges leaves": LEFT_BYTES + arrow_bytes()}
     budget.reserve_all({**_charges([store], threads), **left})
 
 
