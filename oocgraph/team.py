@@ -90,8 +90,8 @@ class Team(Closing):
         self._busy, self._idle = np.zeros(self.threads), np.zeros(self.threads)
         self._running, self._members = threading.Lock(), threading.local()
         self._helpers: Pool | None = None
+        load_kernels(deques.team_calls())
         if self.threads > 1:
-            load_kernels(deques.team_calls())
             self._helpers = Pool(self.threads - 1, "oocgraph-team")
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ COMMANDS = [
     "export {ints} {out}.sg",
     "export {weights} {out}.npz --weight length",
     "components {ints} --validate",
+    "bfs {weights} --source 0 --threads 1 --direction pull",
     "check {names}",
     "louvain {ints} --unweighted",
     "plan {ints} --workers 2",
