@@ -51,8 +51,11 @@ class ConvertedNodes(Nodes):
         return self.graph.index[node]
 
     def column_of(self, weight: str | None) -> str | None:
-        """See `Nodes.column_of`."""
-        return None if self.graph.weights is None or weight != self.graph.weight else WEIGHT
+        """See `Nodes.column_of`; the graph has these weights from then on."""
+        if weight is None:
+            return None
+        self.graph = self.graph.weighed_by(weight)
+        return None if self.graph.weights is None else WEIGHT
 
     def own(self, result: VertexResult, column: str) -> Array:
         """See `Nodes.own`."""

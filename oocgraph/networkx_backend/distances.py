@@ -34,7 +34,7 @@ def _in_tiny(nodes: Nodes, weight: Any, chosen: list[Any] | None = None) -> Arra
             weighted = nodes.column_of(weight) is not None
             if weighted:
                 nodes.leave_negative_weights()
-            found = eccentricities_in_tiny(graph, sources, weighted=weighted)
+            found = eccentricities_in_tiny(nodes.graph, sources, weighted=weighted)
             if found is None:
                 raise NotImplementedError("distances by a weight that are too long for 64 bits are not supported")
             if ((found == UNREACHED) | (found == inf)).any():

@@ -1,7 +1,8 @@
 """A graph of NetworkX as a graph of oocgraph in memory, and back.
 
 In: a graph whose nodes are any hashable objects. Out: `ConvertedGraph`, whose vertices are the positions of its nodes, from 0 on, in the
-order in which they were added: results of NetworkX are in that order. It keeps at most one edge attribute, the weight of the call.
+order in which they were added: results of NetworkX are in that order. It keeps at most one edge attribute, the weight of the call. NetworkX
+converts a graph once for calls that need all attributes and gives it to later ones, which find their weight by `ConvertedGraph.weighed_by`.
 """
 
 from __future__ import annotations
@@ -63,6 +64,15 @@ class ConvertedGraph:
         self.graph: dict[str, Any] = original.graph
         self._is_directed = bool(original.is_directed())
         self.rows: dict[bool, tuple[Array, Array, Array]] = {}
+        self._others: dict[str, ConvertedGraph] = {}
+
+    def weighed_by(self, weight: str) -> ConvertedGraph:
+        """Return this graph with the weights of an edge attribute, converted once more if it was converted with others, or with none."""
+        if weight == self.weight:
+            return self
+        if weight not in self._others:
+            self._others[weight] = converted(self.original, {weight: 1})
+        return self._others[weight]
 
     @cached_property
     def _edges(self) -> tuple[Array, Array, Array | None]:

@@ -36,9 +36,14 @@ def single_target_shortest_path(nodes: Nodes, target: Any, cutoff: Any = None) -
     return nodes.paths(found, reverse=True)
 
 
+def _require_both(nodes: Nodes, source: Any, target: Any) -> list[Any]:
+    """Return what oocgraph calls both ends of a path, as `Nodes.require`."""
+    return [nodes.require(node, f"{name} {node} is not in G") for name, node in (("Source", source), ("Target", target))]
+
+
 def _search_between(nodes: Nodes, source: Any, target: Any) -> Any:
-    ids = [nodes.require(node, f"{name} {node} is not in G") for name, node in (("Source", source), ("Target", target))]
-    return search(nodes, ids[0], target=ids[1])
+    start, end = _require_both(nodes, source, target)
+    return search(nodes, start, target=end)
 
 
 @algorithm()
@@ -73,7 +78,10 @@ def shortest_path(nodes: Nodes, source: Any = None, target: Any = None, weight: 
         return paths_from(nodes, target, weight, reverse=True)
     if target is None:
         return single_source_shortest_path(nodes, source) if weight is None else paths_from(nodes, source, weight)
-    return bidirectional_shortest_path(nodes, source, target) if weight is None else path_between(nodes, source, target, weight)
+    if weight is None:
+        return bidirectional_shortest_path(nodes, source, target)
+    _require_both(nodes, source, target)
+    return path_between(nodes, source, target, weight)
 
 
 @algorithm(refuse=_refusal)

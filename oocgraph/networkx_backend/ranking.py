@@ -11,12 +11,14 @@ from oocgraph.algorithms.eigenvector import eigenvector_centrality as find_eigen
 from oocgraph.algorithms.hits import hits as find_hits
 from oocgraph.algorithms.katz import katz_centrality as find_katz
 from oocgraph.algorithms.pagerank import pagerank as find_ranks
+from oocgraph.errors import ConvergenceError
+from oocgraph.networkx_backend.graph import ConvertedGraph
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
 
 
 def _options(nodes: Nodes, max_iter: int, tol: float, weight: str | None) -> dict[str, Any]:
-    """Return what all have in common.
+    """Return what all have in common; the graph of `nodes` has these weights from then on.
 
     Raises
     ------
@@ -61,7 +63,13 @@ def hits(
     """See `networkx.hits`."""
     if not len(nodes):
         return {}, {}
-    found = find_hits(nodes.store, **_options(nodes, max_iter, tol, "weight"))
+    options = _options(nodes, max_iter, tol, "weight")
+    try:
+        found = find_hits(nodes.store, **options)
+    except ConvergenceError as error:
+        if isinstance(nodes.graph, ConvertedGraph):
+            raise NotImplementedError(f"{error}; NetworkX finds hubs by another method, which needs fewer iterations") from error
+        raise
     return nodes.as_mapping(found, "hub"), nodes.as_mapping(found, "authority")
 
 
@@ -90,4 +98,5 @@ def eigenvector_centrality(
     """See `networkx.eigenvector_centrality`."""
     if not len(nodes):
         raise nx.NetworkXPointlessConcept("cannot compute centrality for the null graph")
-    return nodes.as_mapping(find_eigenvector(nodes.store, **_options(nodes, max_iter, tol, weight)))
+    options = _options(nodes, max_iter, tol, weight)
+    return nodes.as_mapping(find_eigenvector(nodes.store, **options))

@@ -59,9 +59,9 @@ def _forest(nodes: Nodes, weight: Any) -> TreeEdges:
     """Return the edges of a minimum spanning forest, by ascending weight."""
     if nodes.is_directed:
         raise nx.NetworkXNotImplemented("not implemented for directed type")
+    column = nodes.column_of(weight)
     nodes.leave_choice_of_forests()
     nodes.charge(forest=40)
-    column = nodes.column_of(weight)
     found = minimum_spanning_forest(nodes.store, weight=column or False, resources=nodes.resources)
     parent = nodes.own(found, "parent")
     children = np.flatnonzero(parent != np.arange(parent.size))

@@ -269,3 +269,45 @@ def test_what_is_found_of_tiny_graphs_is_what_is_found_of_others(monkeypatch, ki
     graph.__networkx_cache__.clear()
     monkeypatch.setattr(tiny, "TINY", -1)
     assert list(found()) == with_tiny
+
+
+ALL_ATTRIBUTES = {
+    "k_core": lambda graph: nx.k_core(graph, backend="oocgraph"),
+    "ego_graph": lambda graph: nx.ego_graph(graph, 0, backend="oocgraph"),
+    "minimum_spanning_tree": lambda graph: nx.minimum_spanning_tree(graph, backend="oocgraph"),
+    "minimum_spanning_edges": lambda graph: list(nx.minimum_spanning_edges(graph, backend="oocgraph")),
+}
+
+
+@pytest.mark.parametrize("first", ALL_ATTRIBUTES)
+@pytest.mark.parametrize("num_nodes", [12, 400])
+def test_weights_are_there_after_a_call_that_needs_all_attributes(num_nodes, first):
+    """NetworkX keeps the graph that was converted for that call, and gives it to all later ones."""
+    graph = nx.gnm_random_graph(num_nodes, 4 * num_nodes, seed=3)
+    graph.add_edges_from(nx.path_graph(num_nodes).edges)
+    for i, (_, _, data) in enumerate(graph.edges(data=True)):
+        data |= {"weight": 2 + i * 7919 % 5003, "length": 1 + i * 104729 % 7001}
+    plain = graph.copy()
+    ALL_ATTRIBUTES[first](graph)
+    for weight in ("weight", "length", "weight", None):
+        found = nx.single_source_dijkstra_path_length(graph, 0, weight=weight or "neither", backend="oocgraph")
+        assert dict(found) == nx.single_source_dijkstra_path_length(plain, 0, weight=weight or "neither")
+        assert nx.pagerank(graph, weight=weight, backend="oocgraph") == pytest.approx(nx.pagerank(plain, weight=weight), abs=1e-6)
+        assert nx.eccentricity(graph, 1, weight=weight, backend="oocgraph") == nx.eccentricity(plain, 1, weight=weight)
+    for values, others in zip(nx.hits(graph, backend="oocgraph"), nx.hits(plain), strict=True):
+        assert values == pytest.approx(others, abs=1e-6)
+    assert nx.eigenvector_centrality(graph, 1000, weight="length", backend="oocgraph") == pytest.approx(
+        nx.eigenvector_centrality(plain, 1000, weight="length"), abs=1e-4
+    )
+    tree = nx.minimum_spanning_tree(graph, weight="length", backend="oocgraph")
+    assert tree.size("length") == nx.minimum_spanning_tree(plain, weight="length").size("length")
+
+
+def test_hubs_that_do_not_converge_are_left_to_networkx():
+    """Its method needs fewer iterations."""
+    graph = nx.path_graph(30)
+    with pytest.raises(NotImplementedError) as raised:
+        nx.hits(graph, backend="oocgraph")
+    assert "raise max_iter" in str(raised.value.__cause__)
+    with nx.config(backend_priority=["oocgraph"]), nx.config.backends.oocgraph(min_edges=0):
+        assert nx.hits(graph)[0].keys() == graph.nodes.keys()  # its values differ from call to call
