@@ -1,4 +1,4 @@
-"""Locks that the processes of a user on this machine share: who compiles, and who writes to the cache of compiled kernels."""
+"""Locks that processes on this machine share: who compiles, who writes to the cache of compiled kernels, who replaces a store."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ logger = logging.getLogger(__name__)
 
 MOST_SECONDS = 120.0
 """Time to wait for another process that compiles: it takes 20 s; one that was stopped must not stop others."""
+
+MOST_SECONDS_OF_TURN = 10.0
+"""Time to wait for another process that replaces something, which takes milliseconds."""
 
 RETRY_SECONDS = 0.02
 """Interval between two attempts to take a lock."""
@@ -51,6 +54,25 @@ def _held(name: str, give_up: float, *, after: str = "") -> Iterator[None]:
     finally:
         with suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_UN)  # a process that was forked meanwhile has the file open, too
+        os.close(lock)
+
+
+@contextmanager
+def turn_in(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, in which something is compared and replaced at once, where that can be had."""
+    try:
+        lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    except OSError:
+        yield
+        return
+    try:
+        give_up = time.monotonic() + MOST_SECONDS_OF_TURN
+        while not _is_locked(lock) and time.monotonic() < give_up:
+            time.sleep(RETRY_SECONDS)
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_UN)
         os.close(lock)
 
 

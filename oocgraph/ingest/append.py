@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from oocgraph.allocator import kept_bytes_of, returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.config import settings
-from oocgraph.errors import OutputError
+from oocgraph.errors import OutputError, StoreError
 from oocgraph.ingest.build import BuildReport, build_with_report, reading_options
 from oocgraph.ingest.build_job import BuildOptions, Phase
 from oocgraph.ingest.edges import EdgeSource
@@ -24,7 +24,6 @@ from oocgraph.ingest.sources import open_requested
 from oocgraph.memory import PeakSampler
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
-from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.outputs import output_place
 from oocgraph.store.writer import StoreWriter
@@ -195,13 +194,16 @@ def append_with_report(
         options = replace(options, id_kind=options.id_kind or "string")
     edges: EdgeSource = source if hasattr(source, "streams") else open_requested(source, options)
     check_source(store, edges)
-    limit, before = limit_of(options), graph_fingerprint(store)
+    limit = limit_of(options)
+    store.confirm()
 
     def check_unchanged() -> None:
-        if graph_fingerprint(open_graph(path)) != before:
+        try:
+            store.confirm()
+        except StoreError as error:
             raise OutputError(
                 f"{path} was replaced by another program while edges were added to it; it is left as that wrote it, add them again"
-            )
+            ) from error
 
     kept = kept_bytes_of(limit, options.threads or settings().threads)
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory(kept):
@@ -210,7 +212,11 @@ def append_with_report(
         with StoreWriter(path, codec=options.codec, overwrite=True, durable=options.durable) as writer:
             own = replace(options, num_vertices=None, id_kind=None, vertex_order="degree", durable=False, codec="none")
             added, built = build_with_report(edges, writer.scratch / "added.zarr", own, shown)
-            metrics = merge_and_publish(store, added, writer, options, limit, shown, check_unchanged)
+            try:
+                metrics = merge_and_publish(store, added, writer, options, limit, shown, check_unchanged)
+            except StoreError:
+                check_unchanged()
+                raise
     took = Phase.until_now() - began
     sorting = Phase(built.seconds, built.cpu_seconds, built.read_bytes, built.written_bytes)
     report = BuildReport(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -250,9 +250,9 @@ def merge_and_publish(
     options: BuildOptions,
     limit: int,
     progress: Progress,
-    check: Callable[[], Any] = lambda: None,
+    check: Callable[[], None] | None = None,
 ) -> MergeMetrics:
-    """Merge two stores into a third; `check` is called before it is published."""
+    """Merge two stores into a third; `check` is as of `oocgraph.store.publish.put`."""
     implied = implied_ids(first, second, options.num_vertices)
     threads, payload, compressed = options.threads or settings().threads, _payload(first), options.codec != "none"
     budget = Budget(limit)
@@ -271,9 +271,8 @@ def merge_and_publish(
             opened.callback(reader.close)
         source = " + ".join(dict.fromkeys(one.attributes.source for one in (first, second)))
         attributes = merge_steps((first, second), (rows[0], rows[1]), job, implied=implied, source=source)
-        check()
         job.progress(SYNC, 0, 1)
         with job.phase(SYNC):
-            writer.publish(attributes)
+            writer.publish(attributes, check)
         job.progress(SYNC, 1, 1)
     return MergeMetrics(charges["vertices"], job.phases)

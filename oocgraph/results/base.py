@@ -213,8 +213,12 @@ class VertexResult(Shown):
         ------
         ArgumentError
             It is another graph.
+        StoreError
+            The result's graph was replaced.
         """
         used = self.ids.store
+        if isinstance(used, CSRStore):
+            used.confirm()
         if used.url != store.url and graph_fingerprint(used) != graph_fingerprint(store):
             raise ArgumentError(f"the result is of {used.url}, not of {store.url}; give that graph")
 

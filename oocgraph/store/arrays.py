@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -207,6 +207,11 @@ class StoredArray:
 class PlainArray(StoredArray):
     """An uncompressed array on a local file system: chunk ``i`` is the file ``c/i``.
 
+    Parameters
+    ----------
+    confirm
+        Called when a chunk has been opened, and before an error is raised: refuses a store that was replaced.
+
     Raises
     ------
     CorruptStoreError
@@ -223,9 +228,10 @@ class PlainArray(StoredArray):
         *,
         rule: Rule | None = None,
         checksums: StoredArray | None = None,
+        confirm: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(name, dtype, length, chunk_length, rule=rule, checksums=checksums)
-        self.folder = folder
+        self.folder, self._confirm = folder, confirm
 
     def chunk_path(self, chunk: int) -> Path:
         """Return the file of a chunk."""
@@ -239,6 +245,21 @@ class PlainArray(StoredArray):
         CorruptStoreError
             The file is missing or has the wrong size.
         """
+        if self._confirm is None:
+            return self._open_chunk(chunk, flags)
+        try:
+            fd = self._open_chunk(chunk, flags)
+        except StoreError:
+            self._confirm()
+            raise
+        try:
+            self._confirm()
+        except StoreError:
+            os.close(fd)
+            raise
+        return fd
+
+    def _open_chunk(self, chunk: int, flags: int) -> int:
         path = f"{self.folder}/{self.name}/c/{chunk}"  # as `chunk_path`, which takes 25 us
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)  # a pipe has no writer to wait for

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -80,8 +81,8 @@ class AtomicOutput:
                 raise output_error(error, self.destination) from error
             raise
 
-    def publish(self) -> None:
-        """Force the output to disk and move it to its place.
+    def publish(self, check: Callable[[], None] | None = None) -> None:
+        """Force the output to disk and move it to its place; `check` is as of `oocgraph.store.publish.put`, of what is on a local disk.
 
         Raises
         ------
@@ -96,7 +97,8 @@ class AtomicOutput:
             return
         place = output_place(self._place, kind=self._kind, overwrite=self._overwrite)
         try:
-            put(self.path, place, replace=self._overwrite and os.path.lexists(place), durable=self._durable, aside=self._remains.aside)
+            replace = self._overwrite and os.path.lexists(place)
+            put(self.path, place, replace=replace, durable=self._durable, aside=self._remains.aside, check=check)
         except FileExistsError as error:
             raise OutputExistsError(f"{self.destination}: exists already: it was made meanwhile; choose another name") from error
         self.sync_seconds = time.perf_counter() - began

@@ -24,7 +24,7 @@ from oocgraph.store.facts import graph_facts, graph_line
 from oocgraph.store.fetched import RangeArray, ZarrArray
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, PARTITIONS_KEY, SELF_LOOPS, GraphAttributes, plane_group
 from oocgraph.store.metadata import ArrayShape, open_file, parse_array, read_json
-from oocgraph.store.opening import MetadataStamp, check_shape, metadata_stamp, read_shape
+from oocgraph.store.opening import MetadataStamp, RootStamp, check_shape, metadata_stamp, read_shape
 from oocgraph.store.remains import restore
 from oocgraph.store.remote import Location, location_of
 from oocgraph.store.remote_files import HELD_BYTES, KEPT_FILE_BYTES, RemoteFiles
@@ -41,7 +41,7 @@ BLOCK_VERTICES = 1 << 16
 
 _INTERNAL = frozenset(
     {
-        "array", "array_names", "count_dead_edges", "count_self_loops", "degree_classes", "expect", "get", "has_array",
+        "array", "array_names", "confirm", "count_dead_edges", "count_self_loops", "degree_classes", "expect", "get", "has_array",
         "held", "is_plain", "is_shared", "mask_charges", "plane_offsets", "pull_group", "read", "reverse", "specs", "stored", "where",
     }
 )  # fmt: skip
@@ -73,9 +73,10 @@ class CSRStore(GraphAccess):
         folder: Path | None,
         files: RemoteFiles | None = None,
         check_pages: bool = False,
+        stamp: RootStamp | None = None,
     ) -> None:
         self.url, self.attributes, self.check_pages = url, attributes, check_pages
-        self._folder, self._files = folder, files
+        self._folder, self._files, self._stamp = folder, files, stamp
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url!r}: {graph_line(self.attributes, self.num_bytes)}>"
@@ -99,6 +100,7 @@ class CSRStore(GraphAccess):
             folder=self._folder,
             files=self._files,
             check_pages=check_pages,
+            stamp=self._stamp,
         )
 
     @property
@@ -237,6 +239,7 @@ class CSRStore(GraphAccess):
 
     def _open(self, name: str, spec: ArraySpec, checksums: StoredArray | None) -> StoredArray:
         codec: Codec = "none" if name.startswith(f"{CHECKSUMS}/") else self.attributes.codec
+        self.confirm()
         shape = self._shape(name)
         check_shape(shape, spec, self.url, name, REMEDY)
         if codec != "none":
@@ -244,7 +247,18 @@ class CSRStore(GraphAccess):
         if self._folder is None:
             assert checksums is None or isinstance(checksums, RangeArray)
             return RangeArray(self._remote, name, shape, rule=spec.rule, checksums=checksums)
-        return PlainArray(self._folder, name, *shape, rule=spec.rule, checksums=checksums)
+        return PlainArray(self._folder, name, *shape, rule=spec.rule, checksums=checksums, confirm=self.confirm)
+
+    def confirm(self) -> None:
+        """Refuse a local store that was replaced since it was opened.
+
+        Raises
+        ------
+        StoreError
+            It was.
+        """
+        if self._stamp is not None:
+            self._stamp.confirm()
 
     def _shape(self, name: str) -> ArrayShape:
         codec: Codec = "none" if name.startswith(f"{CHECKSUMS}/") else self.attributes.codec
@@ -272,6 +286,7 @@ class CSRStore(GraphAccess):
             return self._remote.get(key, start, stop)
         try:
             with open_file(self._folder / key) as file:
+                self.confirm()
                 file.seek(start)
                 return file.read(-1 if stop is None else stop - start)
         except FileNotFoundError:
@@ -416,6 +431,7 @@ def open_graph(
     folder = Path(text.removeprefix("file://"))
     if not folder.exists() and not restore(folder):
         raise StoreNotFoundError(f"{folder}: no such file or folder; build a graph with `oocgraph build`")
+    stamp = RootStamp(folder)
     try:
         attributes = read_json(folder / "zarr.json")["attributes"]
         if "graph" in attributes.get(PARTITIONS_KEY, {}):
@@ -427,7 +443,7 @@ def open_graph(
         raise StoreError(f"{folder}: no permission to read it") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"{folder}: not a graph store; build one with `oocgraph build {folder} OUT.zarr` if it is an edge list") from error
-    return CSRStore(text, GraphAttributes.from_json(stored, text), folder=folder, check_pages=check_pages)
+    return CSRStore(text, GraphAttributes.from_json(stored, text), folder=folder, check_pages=check_pages, stamp=stamp)
 
 
 def _open_remote(location: Location) -> CSRStore:

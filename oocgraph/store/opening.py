@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from oocgraph.errors import CorruptStoreError
+from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.metadata import ArrayShape, parse_array, read_json
 from oocgraph.store.schema import ArraySpec
@@ -26,6 +26,33 @@ def metadata_stamp(folder: Path, name: str) -> MetadataStamp | None:
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+class RootStamp:
+    """Which file says what a local graph store is: another one does once the store is replaced, and nothing of both may be mixed.
+
+    Parameters
+    ----------
+    folder
+        The store.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._found = folder, metadata_stamp(folder, ".")
+
+    def confirm(self) -> None:
+        """Refuse a store that was replaced since.
+
+        Raises
+        ------
+        StoreError
+            It was, or it is gone.
+        """
+        if metadata_stamp(self._folder, ".") != self._found:
+            raise StoreError(
+                f"{self._folder} was replaced since it was opened, by another build or by edges that were added, or it was removed; open "
+                "it again, and find again what results of the graph before are asked for"
+            )
 
 
 def read_shape(folder: Path, name: str, codec: Codec, advice: str) -> ArrayShape:

@@ -12,11 +12,13 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from oocgraph.locks import turn_in
 from oocgraph.pool import Call, Pool
 
 _AT_FDCWD, _NOREPLACE, _EXCHANGE = -100, 1, 2
@@ -98,7 +100,9 @@ def _sync(path: Path) -> None:
         os.close(fd)
 
 
-def put(output: Path, place: Path, *, replace: bool, durable: bool, aside: Path | None = None) -> None:
+def put(
+    output: Path, place: Path, *, replace: bool, durable: bool, aside: Path | None = None, check: Callable[[], None] | None = None
+) -> None:
     """Force an output to disk and move it to its place.
 
     Parameters
@@ -113,6 +117,8 @@ def put(output: Path, place: Path, *, replace: bool, durable: bool, aside: Path 
         Force it to disk, and then its name: a machine that crashes loses neither what stood there nor the output.
     aside
         A free name on the same file system; a file needs none.
+    check
+        Raises if what stands there is not what is meant to be replaced; no other process with such a check replaces it meanwhile.
 
     Raises
     ------
@@ -123,12 +129,15 @@ def put(output: Path, place: Path, *, replace: bool, durable: bool, aside: Path 
     """
     if durable:
         sync_tree(output)
-    if not replace:
-        _put_new(output, place)
-    elif aside is None or output.is_file():
-        os.replace(output, place)
-    elif not _rename(output, place, _EXCHANGE):
-        _put_in_turn(output, place, aside)
+    with nullcontext() if check is None else turn_in(place.parent):
+        if check is not None:
+            check()
+        if not replace:
+            _put_new(output, place)
+        elif aside is None or output.is_file():
+            os.replace(output, place)
+        elif not _rename(output, place, _EXCHANGE):
+            _put_in_turn(output, place, aside)
     if durable:
         sync_folder(place.parent)
 

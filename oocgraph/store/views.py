@@ -38,7 +38,7 @@ class GraphView(CSRStore):
         attributes = base.attributes
         if reverse and attributes.vertex_order == "degree":
             attributes = replace(attributes, vertex_order="original", num_planes=0)
-        super().__init__(base.url, attributes, folder=base._folder, files=base._files, check_pages=base.check_pages)
+        super().__init__(base.url, attributes, folder=base._folder, files=base._files, check_pages=base.check_pages, stamp=base._stamp)
         self.base, self.masks, self.reverse = base, masks, reverse
         self.where = None if masks is None else masks.condition.text
 

@@ -10,6 +10,7 @@ Chunks are plain files: of the bytes of the values, or of those compressed (`ooc
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -277,8 +278,11 @@ class StoreWriter:
         writer = self.create(name, values.dtype)
         writer.append(values)
 
-    def publish(self, attributes: GraphAttributes) -> None:
-        """Close every array, write checksums and the group's attributes, force all to disk and move it to its place."""
+    def publish(self, attributes: GraphAttributes, check: Callable[[], None] | None = None) -> None:
+        """Close every array, write checksums and the group's attributes, force all to disk and move it to its place.
+
+        `check` is as of `oocgraph.store.publish.put`.
+        """
         for name, writer in list(self._arrays.items()):
             writer.close()
             checksums = ArrayWriter(self.root, f"{CHECKSUMS}/{name}", np.uint32, "none")
@@ -288,7 +292,7 @@ class StoreWriter:
         write_groups(self.root, {ATTRIBUTES_KEY: fields}, consolidated=True)
         if self._early is not None:
             self._early.finish()
-        self._staging.publish()
+        self._staging.publish(check)
 
     @property
     def sync_seconds(self) -> float:

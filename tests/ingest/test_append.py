@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import re
 import shutil
+import sys
 import threading
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
@@ -24,6 +26,7 @@ from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.records import Payload
 from oocgraph.store.writer import ArrayWriter, PlacedWriter
 from tests.ingest.helpers_build import ArraySource, assert_same_store, files_of
+from tests.processes import program
 
 
 @contextmanager
@@ -357,3 +360,40 @@ def test_an_order_that_names_a_vertex_twice_is_refused(tmp_path):
     with pytest.raises(CorruptStoreError, match=f"vertices/order names some vertices twice, and not vertex {lost}; restore"):
         append_edges(tmp_path / "graph", drawn(2, 30, 700))
     assert np.fromfile(chunk, graph.index_dtype).tolist() == order.tolist()
+
+
+APPEND = """
+import sys
+import oocgraph
+
+path, number = sys.argv[1], int(sys.argv[2])
+oocgraph.open_graph(path)
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    oocgraph.append_edges(path, ([10**6 + number], [2 * 10**6 + number]))
+except oocgraph.OocGraphError as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_of_edges_that_are_appended_at_once_none_are_lost_without_a_word(tmp_path):
+    """Each of three processes adds an edge, or says that another has replaced the store."""
+    build_csr(drawn(3, 20_000, 5000), tmp_path / "g")
+    for number in range(0, 9, 3):
+        with ExitStack() as stack:
+            commands = [[sys.executable, "-c", APPEND, tmp_path / "g", one] for one in range(number, number + 3)]
+            running = [stack.enter_context(program(command, text=True, stdin=-1, stdout=-1, stderr=-1)) for command in commands]
+            for one in running:
+                assert one.stdout.readline() == "ready\n"
+            for one in running:
+                one.stdin.write("\n")
+                one.stdin.flush()
+            told = [one.communicate(timeout=300) for one in running]
+        graph = oocgraph.open_graph(tmp_path / "g")
+        there = [10**6 + one in graph and graph.has_edge(10**6 + one, 2 * 10**6 + one) for one in range(number, number + 3)]
+        assert any(there), told
+        for is_there, (said, errors) in zip(there, told, strict=True):
+            assert not errors
+            assert bool(said) != is_there
+            assert is_there or re.match("(OutputError|StoreError) .*was replaced", said), said
