@@ -342,6 +342,7 @@ def build_calls(dtypes: Iterable[np.dtype[Any]] = ()) -> list[Call]:
         *memory_build_calls(),
         *((put_at, (places, 0, ids, ids)) for places in (keys, numbers)),
         (count_degrees, (numbers, flags, ids)),
+        (count_ids, (keys, np.uint64(0), numbers)),
         (assign_ranks, (numbers, flags, ids, numbers, 0, ids, numbers)),
         *dealing_calls(dtypes),
     ]

@@ -25,7 +25,7 @@ from oocgraph.memory import bytes_before
 from oocgraph.results import tables
 from oocgraph.results.join import named_after
 from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
-from oocgraph.results.mapping import ColumnMapping, one_key
+from oocgraph.results.mapping import ColumnMapping, Walk, one_key
 from oocgraph.results.shown import Shown
 from oocgraph.results.streaming import FRUGAL, room_of, stream_result
 from oocgraph.results.writer import ID, write_result
@@ -139,8 +139,12 @@ class VertexResult(Shown):
         """
         return ColumnMapping(self, self._chosen(name), None, self.ids.num_ids)
 
-    def __getitem__(self, vertex: Any) -> Any:
-        """Return the value of a vertex in the first column."""
+    @property
+    def _walk(self) -> Walk:
+        found: Walk = self.__dict__.setdefault("_walk", Walk())
+        return found
+
+    def _value_of_key(self, vertex: Any) -> Any:
         first = self._chosen(None)
         return self._values_of_key((first,), vertex)[first]
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import tracemalloc
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import oocgraph
+from oocgraph import build_csr
 from oocgraph.config import setting
 from oocgraph.errors import ArgumentError, ArgumentTypeError, VertexNotFoundError
 from oocgraph.results import base, mapping
@@ -253,3 +256,30 @@ def test_mappings_are_used_within_a_cap(tmp_path):
     )
     done = run_capped(166 << 20, [sys.executable, "-c", program], env={"PYTHONPATH": str(ROOT)}, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("codec", ["none", "blosc"])
+def test_a_dict_of_a_mapping_is_streamed(tmp_path, monkeypatch, codec):
+    """It asks for all ids, and then for the value of each: these are lookups in order, which are not made one by one."""
+    monkeypatch.setattr(mapping, "PIECE_VERTICES", 7)
+    rng = np.random.default_rng(1)
+    with setting("codec", codec):
+        graph = build_csr(tuple(3 * rng.integers(0, 400, (2, 1500))), tmp_path / "g", directed=True)
+    found = oocgraph.bfs(graph, next(iter(graph)))
+    for one in (found, found.reached(), found.column("parent"), oocgraph.connected_components(graph)):
+        expected = dict(one.items())
+        keys = list(expected)
+        with monkeypatch.context() as patched:
+            patched.setattr(type(one), "_value_of_key", lambda self, vertex: pytest.fail(f"{vertex} is looked up alone"))
+            assert dict(one) == expected
+            assert {vertex: one[vertex] for vertex in one} == expected
+            assert dict(one) == dict(pickle.loads(pickle.dumps(one))) == expected
+        asked = list(one)[:5]  # others are looked up meanwhile, and the same ones again
+        for vertex in [*asked, keys[-1], *keys[5:9], keys[2], *keys[9:], keys[0]]:
+            assert one[vertex] == expected[vertex]
+        list(one)
+        with ThreadPoolExecutor(4) as pool:
+            running = [pool.submit(lambda asked=one, ids=keys: [asked[vertex] for vertex in ids]) for _ in range(4)]
+            assert all(call.result() == list(expected.values()) for call in running)
+        with pytest.raises(VertexNotFoundError):
+            one[keys[-1] + 1]
