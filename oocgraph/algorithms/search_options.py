@@ -20,7 +20,11 @@ from oocgraph.types import Array
 
 
 def as_list(given: Any) -> list[Any]:
-    """Turn an id, or any collection of ids (list, range, set, array, Series), into a list."""
+    """Turn an id, or any collection of ids (list, range, set, array, Series; of Arrow, too), into a list."""
+    if hasattr(given, "as_py"):
+        given = given.as_py()
+    if hasattr(given, "to_pylist"):
+        given = given.to_pylist()
     if isinstance(given, (str, bytes, int, np.integer)) or not isinstance(given, Iterable):
         return [given]
     ids: list[Any] = np.asarray(given).ravel().tolist() if hasattr(given, "dtype") else list(given)

@@ -17,11 +17,12 @@ the direction is chosen by edges and by bytes to be read, not by vertices; what 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from oocgraph.algorithms import search_options
 from oocgraph.algorithms.lone_sources import LoneSources, lone_bytes, lone_kernels
 from oocgraph.algorithms.source_levels import Levels
 from oocgraph.engine.sweeps import Lists, Needs, Rows, Selection, Sweeps
@@ -254,9 +255,7 @@ def as_list(ids: Any) -> list[Any]:
     ArgumentError
         It is a collection of collections.
     """
-    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        return [ids]
-    found: list[Any] = np.asarray(ids).ravel().tolist() if hasattr(ids, "dtype") else list(ids)
+    found = search_options.as_list(ids)
     for one in found:
         if isinstance(one, list | tuple | np.ndarray):
             raise ArgumentError(f"{one!r} is given as one vertex id; give a plain list of ids")

@@ -103,7 +103,8 @@ def export_graph(
     path
         ``.parquet``: an edge list with the columns source, target and every edge column, under the user's ids, each undirected edge once.
         ``.csv``, ``.tsv``, and these with ``.gz``: the same as text, with a header; strings are in double quotes.
-        Types of text are guessed when it is read: ids such as "01" come back as numbers where all look like some. Parquet keeps them.
+        Types of text are guessed when it is read: ids such as "01" come back as numbers where all look like some. Parquet keeps them, and
+        empty ids and strings with line breaks, which text is refused for.
         ``.npz``: a CSR for `scipy.sparse.load_npz`, entry (i, j) between the i-th and the j-th input id ascending, isolated included.
         ``.mtx``, ``.mtx.gz``: Matrix Market, numbered likewise from 1, undirected graphs as symmetric.
         ``.sg``: GAPBS, numbered likewise, without weights; ``.wsg``: with integer ones of up to 32 bits.
@@ -138,8 +139,9 @@ def export_graph(
     Beside blocks, ``.npz`` and ``.sg`` in input order hold 8 bytes per vertex and write 8 bytes per stored entry to temporary files
     beside `path`; Matrix Market holds 5 bytes per vertex; edge lists hold the ids of all vertices.
 
-    A build from the file gives the same graph: from ``.parquet`` in all; from ``.csv`` without isolated vertices (give
-    ``num_vertices=``) and with columns of 64 bits, as text has no types; from ``.mtx`` with vertices ``0 .. n - 1`` and the one column.
+    A build from the file, of a directed graph with ``directed=True``, gives the same graph: from ``.parquet`` in all; from ``.csv`` without
+    isolated vertices (give ``num_vertices=``) and with columns of 64 bits, as text has no types; from ``.mtx`` with vertices ``0 .. n - 1``
+    and the one column.
     """
     asked = resources_of("export_graph", resources, memory_budget=memory_budget)
     begin, out, path, store = time.perf_counter(), path, local_path(path), open_graph(graph)

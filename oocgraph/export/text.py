@@ -11,10 +11,12 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from oocgraph.arrow import from_numbers, header_text, table_text
+from oocgraph.errors import OutputError
 from oocgraph.export.edge_tables import EdgeTables, table_blocks
 from oocgraph.export.job import Job
 from oocgraph.export.ordered_rows import stream_bytes
@@ -34,6 +36,9 @@ BLOCK_ENTRIES = 1 << 18
 
 MIN_BLOCK_ENTRIES = 1 << 14
 
+NUM_ENDS = 2
+"""Columns of a table of edges that are ids: the first ones."""
+
 ENTRY_BYTES = 200
 """Bytes of an entry on its way: row, neighbour and value as read, chosen and numbered, and 46 characters in a buffer that grows."""
 
@@ -44,7 +49,7 @@ def write_table_text(job: Job, file: Path, _: str | None) -> None:
     Raises
     ------
     OutputError
-        An edge column is called source or target.
+        An edge column is called source or target, or a string is one that no build reads from text.
     """
     tables = EdgeTables(job.store)
     delimiter = "\t" if job.form.startswith(".tsv") else ","
@@ -54,10 +59,35 @@ def write_table_text(job: Job, file: Path, _: str | None) -> None:
         for name in tables.texts:
             position = table.schema.get_field_index(name)
             table = table.set_column(position, name, table.column(name).cast("large_string"))
-        return table_text(table, delimiter)
+        written = table_text(table, delimiter)
+        if written.count(b"\n") != table.num_rows or b"\r" in written or b"\0" in written or b'""' in written:
+            _refuse_strings(job, table)
+        return written
 
     header = header_text(tables.schema, delimiter)
     _write(job, file, header, table_blocks(job.store, budget=job.budget, num_threads=job.workers.num_threads, text=True), text)
+
+
+def _refuse_strings(job: Job, table: Any) -> None:
+    """Refuse strings with a line break or NUL, which `oocgraph.ingest.sources.lines` does not read, and empty ids.
+
+    Raises
+    ------
+    OutputError
+        There is one.
+    """
+    import pyarrow.compute as pc
+
+    for position, (name, values) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if str(values.type).endswith("string"):
+            for what, found in (
+                ("has a line break or NUL", pc.match_substring_regex(values, r"[\n\r\x00]")),
+                ("is empty", pc.equal(pc.binary_length(values), 0) if position < NUM_ENDS else pc.is_null(values)),
+            ):
+                if (at := pc.index(found, True).as_py()) >= 0:
+                    raise OutputError(
+                        f"{job.store.url}: {name} {values[at].as_py()!r} {what}, which no build reads from text; export to .parquet"
+                    )
 
 
 def write_matrix(job: Job, file: Path, column: str | None) -> None:

@@ -114,7 +114,8 @@ def build_csr(
         Column of the weights. By default a table's edges have none, whatever its columns are called; matrices (SciPy, Matrix Market) and
         GAPBS' weighted files bring theirs.
     directed
-        Default: what the source says, else undirected.
+        Default: what the source says (graphs of NetworkX, ``.sg``, symmetric Matrix Market), else undirected, also of a matrix that is not
+        symmetric: give True for edges that lead from row to column alone.
     num_vertices
         Declares that the vertices are ``0 .. num_vertices - 1``.
     id_kind

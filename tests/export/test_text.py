@@ -158,3 +158,25 @@ def test_the_command_exports_text(tmp_path):
         assert done.exit_code == 0, done.output
     assert gzip.decompress((tmp_path / "g.mtx.gz").read_bytes()).startswith(b"%%MatrixMarket")
     assert len((tmp_path / "g.csv").read_text().splitlines()) == 1 + open_graph(tmp_path / "g").num_edges
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.tsv", "e.csv.gz"])
+@pytest.mark.parametrize(
+    ("ids", "told"),
+    [
+        (("a", "b\nc"), r"target 'b\\nc' has a line break"), (("a\rb", "c"), r"source 'a\\rb' has a line break"),
+        (("a", "b\0"), "has a line break or NUL"), (("", "x"), "source '' is empty"), (('q"x', '""'), None),
+    ],
+)  # fmt: skip
+def test_strings_that_no_build_reads_from_text_are_refused(tmp_path, name, ids, told):
+    """Nothing is left behind; Parquet has them."""
+    graph = build_csr(([ids[0]], [ids[1]]), tmp_path / "g")
+    if told is None:
+        export_graph(graph, tmp_path / name)
+        assert sorted(build_csr(tmp_path / name)) == sorted(ids)
+        return
+    with pytest.raises(OutputError, match=told):
+        export_graph(graph, tmp_path / name)
+    assert [one.name for one in tmp_path.iterdir()] == ["g"]
+    export_graph(graph, tmp_path / "e.parquet")
+    assert sorted(build_csr(tmp_path / "e.parquet")) == sorted(ids)

@@ -57,7 +57,7 @@ def test_blocks_of_any_size_give_the_same_edges(tmp_path, monkeypatch):
     path = write(tmp_path / "e.csv", "source,target\n" + rows(",", "\n# comment\n", edges))
     source = open_source(path)
     for num_bytes in (1, 2, 7, 64, 1000):
-        monkeypatch.setattr(lines, "block_bytes_for", lambda _rows, num_bytes=num_bytes: num_bytes)
+        monkeypatch.setattr(lines, "block_bytes_for", lambda *_, num_bytes=num_bytes: num_bytes)
         check(source, edges)
 
 
@@ -320,3 +320,38 @@ def test_a_long_line_is_refused_whatever_memory_there_is(tmp_path, length):
         else:
             with pytest.raises(InputError, match=f"line 200001 is longer than {lines.PARSE_BYTES} bytes"):
                 list(stream())
+
+
+TAGS = [("#python", "%code"), ("#code", "java"), ("java", "#c"), ("%c", "#python")]
+
+
+@pytest.mark.parametrize("delimiter", [",", " "])
+@pytest.mark.parametrize("num_bytes", [1, 7, 1000, 1 << 20])
+def test_names_may_begin_as_comments_do(tmp_path, monkeypatch, num_bytes, delimiter):
+    """Comments end with the first row, whatever blocks it is read in."""
+    text = "# of tags\n\n  % of code\nsource,target\n\n" + "".join(f"{u},{v}\n" for u, v in TAGS)
+    source = open_source(write(tmp_path / "e.txt", text.replace(",", delimiter)))
+    monkeypatch.setattr(lines, "block_bytes_for", lambda *_: num_bytes)
+    check(source, tuple(zip(*TAGS, strict=True)), id_kind="string")
+
+
+def test_of_numbers_comments_are_anywhere_as_text_too(tmp_path):
+    """Numbers do not begin with ``#``."""
+    source = open_source(write(tmp_path / "e.txt", "# a\n1 2\n# within it\n2 3\n"), id_kind="string")
+    check(source, (["1", "2"], ["2", "3"]), id_kind="string")
+
+
+def test_the_line_of_a_bad_row_is_named_where_names_begin_as_comments_do(tmp_path):
+    text = "# of tags\nsource,target\n" + "".join(f"{u},{v}\n" for u, v in TAGS) + "#x,\n"
+    refused(write(tmp_path / "e.csv", text), "line 7", "the id is missing")
+
+
+def test_a_first_row_that_may_be_a_header_is_pointed_out(tmp_path, caplog):
+    """None of its names is in another row."""
+    for header, told in (("person,friend", True), ("ann,dan", False), ("source,target", False)):
+        caplog.clear()
+        open_source(write(tmp_path / "e.csv", f"{header}\nann,bob\nbob,cid\ncid,dan\n"))
+        assert bool(caplog.records) == told
+        if told:
+            assert "the first row (person, friend) is taken for an edge" in caplog.text
+            assert "columns=('person', 'friend')" in caplog.text

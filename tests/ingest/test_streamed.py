@@ -271,3 +271,15 @@ def test_a_partition_that_does_not_fit_is_refused(tmp_path):
     assert not (tmp_path / "g").exists()
     least = int(str(caught.value).rpartition("at least ")[2].partition("M")[0])
     assert build_csr(edges.rechunk((1_000_000, 2)), tmp_path / "g", memory_budget=f"{least}M").num_vertices == 1000
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["a", "b", "c", "d"])])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_categories_of_polars_are_strings(tmp_path, kind, lazy):
+    """As ids and in columns, in one chunk and in several: Arrow has them as dictionaries of string views."""
+    columns = {"source": ["a", "b", "a"], "target": ["b", "c", "d"], "label": ["c", "d", "c"]}
+    frame = pl.DataFrame({name: pl.Series(values, dtype=kind) for name, values in columns.items()})
+    given = pl.concat([frame.slice(1), frame.slice(0, 1)], rechunk=False)
+    build_csr(given.lazy() if lazy else given, tmp_path / "categories", columns=("source", "target", "label"))
+    build_csr(pa.table(columns), tmp_path / "strings", columns=("source", "target", "label"))
+    assert_same_store(tmp_path / "categories", tmp_path / "strings")

@@ -140,7 +140,16 @@ class _Writable:
 
 
 def _decoded(values: Any) -> Any:
-    return values.dictionary_decode() if kinds.is_dictionary(values.type) else values
+    if not kinds.is_dictionary(values.type):
+        return values
+    if has_views(values.type):  # Arrow takes nothing from them
+        values = pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.large_string()))
+    return values.dictionary_decode()
+
+
+def has_views(value_type: Any) -> bool:
+    """Whether values are a dictionary of string views, as Polars' categories are."""
+    return bool(kinds.is_dictionary(value_type) and kinds.is_string_view(value_type.value_type))
 
 
 def _decoded_type(value_type: Any) -> Any:

@@ -2,8 +2,9 @@
 
 A block is parsed on its own, so memory is that of one block and the number of its first line is known: when a value is bad,
 only its block is searched for the line. All blocks of a file are read into one buffer, because fresh memory for each costs as much as
-parsing. Comments (whole lines that begin with ``#`` or ``%``) and runs of spaces, which Arrow's reader does not know, are removed by bytes
-operations that cost nothing where there are none. Quoted line breaks are refused.
+parsing. Comments (whole lines that begin with ``#`` or ``%``; where ids are text, before the first row only, since an id may begin so) and
+runs of spaces, which Arrow's reader does not know, are removed by bytes operations that cost nothing where there are none. Quoted line
+breaks are refused.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, Literal, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +58,10 @@ MISSING = {"", "na", "nan", "null", "n/a", "#n/a"}
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 
 
+Comments = Literal["anywhere", "first", "none"]
+"""Where lines are comments: anywhere, before the first row, or nowhere (any more)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """How the lines of a file become columns.
@@ -77,6 +82,8 @@ class Dialect:
         Bytes of a line, about.
     may_be_text
         Whether ids may be text where the user says so.
+    comments
+        Where lines that begin with ``#`` or ``%`` are comments.
     """
 
     delimiter: str
@@ -86,6 +93,7 @@ class Dialect:
     ids: tuple[int, int]
     row_bytes: int = ROW_BYTES
     may_be_text: bool = True
+    comments: Comments = "anywhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +110,15 @@ class LineBlock:
         Bytes of the lines.
     first_line
         Number of the first line, from 1.
+    comments
+        Where lines of the block are comments.
     """
 
     path: Path
     buffer: bytearray
     length: int
     first_line: int
+    comments: Comments = "anywhere"
 
     @property
     def raw(self) -> bytes:
@@ -125,9 +136,11 @@ class LineBlock:
 
     def data_lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield number and text of each line that is neither blank nor a comment."""
+        comments = self.comments
         for number, line in enumerate(self.raw.split(b"\n"), self.first_line):
             stripped = line.strip()
-            if stripped and not stripped.startswith((b"#", b"%")):
+            if stripped and (comments == "none" or not stripped.startswith((b"#", b"%"))):
+                comments = "none" if comments == "first" else comments
                 yield number, line.rstrip(b"\r")
 
     def line_of(self, row: int) -> int:
@@ -136,11 +149,13 @@ class LineBlock:
 
     def cleaned(self, dialect_delimiter: str) -> bytes | memoryview:
         """Return the data lines as Arrow's reader wants them: where they stand, if nothing is to be removed."""
-        is_commented = self.has(b"#") or self.has(b"%")
+        is_commented = self.comments != "none" and (self.has(b"#") or self.has(b"%"))
         if not is_commented and dialect_delimiter != " " and not self.buffer.startswith((b"\r", b"\n")):
             return memoryview(self.buffer)[: self.length]
         data = self.raw
-        if is_commented:
+        if is_commented and self.comments == "first":
+            data = _without_first_comments(data)
+        elif is_commented:
             data = _COMMENT_LINE.sub(b"", data)
         if dialect_delimiter == " ":
             data = data.translate(_TAB_TO_SPACE)
@@ -148,6 +163,18 @@ class LineBlock:
                 data = data.replace(b"  ", b" ")
             data = data.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
         return data.lstrip(b"\r\n")
+
+
+def _without_first_comments(data: bytes) -> bytes:
+    """Return lines without the comments and blank lines before the first of another kind."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start) + 1 or len(data)
+        line = data[start:end].strip()
+        if line and not line.startswith((b"#", b"%")):
+            break
+        start = end
+    return data[start:]
 
 
 def line_blocks(path: Path, block_bytes: int) -> Iterator[LineBlock]:
@@ -200,9 +227,12 @@ def block_bytes_for(block_rows: int, row_bytes: int) -> int:
 
 def row_batches(path: Path, dialect: Dialect, block_rows: int) -> Iterator[tuple[Any, LineBlock, int]]:
     """Parse a file: record batches of at most `block_rows` rows, each with its block and its first row therein."""
-    skip = dialect.skip_rows
-    for block in line_blocks(path, block_bytes_for(block_rows, dialect.row_bytes)):
+    skip, comments = dialect.skip_rows, dialect.comments
+    for lines in line_blocks(path, block_bytes_for(block_rows, dialect.row_bytes)):
+        block = replace(lines, comments=comments)
         data, row = block.cleaned(dialect.delimiter), 0
+        if data and comments == "first":
+            comments = "none"
         while skip and data:
             data = bytes(data).partition(b"\n")[2].lstrip(b"\r\n")
             skip, row = skip - 1, row + 1

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock
-from oocgraph.ingest.sources.arrow_values import arrow_layout
+from oocgraph.ingest.sources.arrow_values import arrow_layout, has_views
 from oocgraph.ingest.sources.columns import choose_columns
 from oocgraph.ingest.sources.source import Request, Source, range_streams
 
@@ -52,5 +52,7 @@ def open_table(table: Any, request: Request, description: str = "pyarrow Table")
 def _one_array(column: Any) -> Any:
     if column.num_chunks == 1:
         return column.chunk(0)
+    if has_views(column.type):
+        column = column.cast(pa.dictionary(column.type.index_type, pa.large_string()))
     # combine_chunks may keep dictionaries apart, which one array cannot hold
     return column.unify_dictionaries().combine_chunks() if pa.types.is_dictionary(column.type) else column.combine_chunks()

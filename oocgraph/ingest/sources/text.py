@@ -7,12 +7,14 @@ What a file is follows from its first lines (1 MiB of them):
   text in a column whose other rows are all numbers and nothing that begins like a number. So an all-text file without such names
   has no header, and a damaged first edge is not taken for one.
 - *columns* of a file without header: ``f0``, ``f1``, ... (Arrow's names); the first two are the edges unless others are named.
+- *comments*: lines that begin with ``#`` or ``%``; where ids are names, those before the first row only.
 - *types*: a column is int64, else float64, else text; ids are names when half or more of them are, or as the user says. A value
   that does not fit is an error, never a guess.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,6 +31,8 @@ from oocgraph.ingest.sources.columns import Columns, choose_columns, usual_pair
 from oocgraph.ingest.sources.ids import MAX_ID
 from oocgraph.ingest.sources.lines import MISSING, Dialect, LineBlock, decoded, line_blocks, parsed_blocks, split_line
 from oocgraph.ingest.sources.source import Request, Source, file_bytes, single_stream
+
+logger = logging.getLogger(__name__)
 
 SAMPLE_BYTES = 1 << 20
 MAX_SAMPLE_ROWS = 10_000
@@ -61,15 +65,28 @@ def open_text_edges(path: Path, request: Request) -> Source:
     sample = [(number, row) for (number, _), row in zip(lines[skip_rows:], rows[skip_rows:], strict=True) if len(row) == len(names)]
     types = {names.index(name): _column_type([row[names.index(name)] for _, row in sample]) for name in columns.read}
     ends = names.index(columns.source), names.index(columns.target)
+    are_names = request.id_kind != "int64" and pa.large_string() in [types[end] for end in ends]
     if request.id_kind == "int64":
         types |= {end: pa.int64() for end in ends if types[end] == pa.large_string()}  # refused with its line when it is read
     elif request.id_kind == "string" or _ids_are_text(path, sample, names, ends):
         types |= dict.fromkeys(ends, pa.large_string())
     layout = arrow_layout(description, columns, lambda name: types[names.index(name)], request)
     row_bytes = max(1, first.length // max(1, first.count(b"\n")))
-    dialect = Dialect(delimiter, skip_rows, names, types, ends, row_bytes)
+    dialect = Dialect(delimiter, skip_rows, names, types, ends, row_bytes, comments="first" if are_names else "anywhere")
+    if are_names and not (skip_rows or request.named or extension in GAPBS_NAMES):
+        _warn_of_header(path, [row for _, row in sample], ends)
     likely_rows = None if path.suffix.lower() == ".gz" else num_bytes // row_bytes
     return layout.open(single_stream(partial(parsed_blocks, path, dialect, layout)), likely_rows=likely_rows)
+
+
+def _warn_of_header(path: Path, rows: Sequence[list[str]], ends: tuple[int, int]) -> None:
+    """Say that the first row is taken for an edge, where none of its names is in the sample again."""
+    first = [rows[0][end].strip() for end in ends] if rows else []
+    if len(rows) > 1 and not any(row[end].strip() in first for row in rows[1:] for end in ends):
+        logger.warning(
+            "%s: the first row (%s) is taken for an edge; if it is a header, name its columns, as in columns=(%r, %r) or --source-column "
+            "and --target-column", path, ", ".join(first), *first,
+        )  # fmt: skip
 
 
 def _text_extension(path: Path) -> str:
