@@ -21,7 +21,7 @@ from oocgraph.bench.sources import draw_sources, source_ids
 from oocgraph.memory import PeakSampler
 from oocgraph.resources import Resources
 from oocgraph.results.bfs import BFSResult
-from oocgraph.results.writer import parquet_options, rows_of
+from oocgraph.results.writer import parquet_options, rows_in
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import CHUNK_BYTES
 from oocgraph.types import Progress
@@ -90,7 +90,7 @@ def _peers(result: BFSResult, scratch: Path) -> dict[str, Callable[[], Any]]:
     import pyarrow.parquet as pq
     import zarr
 
-    table, rows = result.to_arrow().read_all().combine_chunks(), rows_of(result.ids.num_ids)
+    table, rows = result.to_arrow().read_all().combine_chunks(), rows_in(result)
     calls: dict[str, Callable[[], Any]] = {
         "pyarrow-parquet": lambda: pq.write_table(table, scratch / "pyarrow-parquet", row_group_size=rows, **parquet_options(result)),
         "pyarrow-csv": lambda: pa.csv.write_csv(table, scratch / "pyarrow-csv"),

@@ -27,11 +27,12 @@ from oocgraph.results.join import named_after
 from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
 from oocgraph.results.mapping import ColumnMapping, Walk, one_key
 from oocgraph.results.shown import Shown
-from oocgraph.results.streaming import FRUGAL, room_of, stream_result
+from oocgraph.results.streaming import FRUGAL, most_rows, room_of, stream_result
 from oocgraph.results.writer import ID, write_result
-from oocgraph.store.columns import Ids, as_numpy
+from oocgraph.store.columns import Ids, as_numpy, id_bytes
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import SORTED_ID
 from oocgraph.store.preallocated import PreallocatedArray
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
@@ -188,7 +189,7 @@ class VertexResult(Shown):
 
     def block_vertices(self, most: int) -> int:
         """Return the vertices joined at once when the result is streamed, where memory allows for `most`."""
-        return min(most, BLOCK_VERTICES)
+        return min(most, BLOCK_VERTICES, most_rows(id_bytes(self.ids.store, SORTED_ID)))
 
     def free_bytes(self) -> int:
         """Return what the memory budget leaves now."""
@@ -344,7 +345,7 @@ class VertexResult(Shown):
                 out[start : start + len(vertices)] = as_numpy(vertices if name == "vertices" else values[name])
 
         if made:
-            columns, size = tuple(name for name in made if name != "vertices"), min(BLOCK_VERTICES, ARRAY_BLOCK_VERTICES)
+            columns, size = tuple(name for name in made if name != "vertices"), self.block_vertices(ARRAY_BLOCK_VERTICES)
             room = room_of(self, size, spent_bytes=sum(out.nbytes for out in made.values()), is_busy=False)
             for _ in stream_result(self, columns, size, put, room=room):
                 pass

@@ -25,6 +25,9 @@ _T = TypeVar("_T")
 ROW_BYTES, ID_COPIES = 64, 8
 """What a row takes: numbers, positions and encoded pages; and how often each of its ids is held, as read, joined, taken and encoded."""
 
+BLOCK_BYTES = 128 << 20
+"""What a block holds at the most, if more than a row fits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Room:
@@ -70,6 +73,17 @@ def room_within(free_bytes: int, block_bytes: int, *, most_threads: int) -> Room
 def row_bytes(num_id_bytes: int) -> int:
     """Return what a row of a result takes on its way, whose ids take so many bytes each."""
     return ROW_BYTES + ID_COPIES * num_id_bytes
+
+
+def most_rows(num_id_bytes: int) -> int:
+    """Return the rows of a block at the most, a power of two, by the bytes of an id: fewer where ids are long.
+
+    Examples
+    --------
+    >>> most_rows(8), most_rows(100), most_rows(100_000)
+    (1048576, 131072, 128)
+    """
+    return 1 << max(1, BLOCK_BYTES // row_bytes(num_id_bytes)).bit_length() - 1
 
 
 def room_of(result: VertexResult, size: int, *, spent_bytes: int, is_busy: bool) -> Room:

@@ -20,7 +20,7 @@ import numpy as np
 from oocgraph.allocator import returned_memory
 from oocgraph.arrow import from_numbers, header_text, import_bytes, load_tables, table_text
 from oocgraph.errors import OutputError
-from oocgraph.results.streaming import Make, room_of, row_bytes, stream_result
+from oocgraph.results.streaming import Make, most_rows, room_of, row_bytes, stream_result
 from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.columns import Ids, id_bytes
 from oocgraph.store.graph import CSRStore
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 EXTENSIONS = (".zarr", ".parquet", ".csv")
+
+NUMBER_BYTES = 8
+"""Of an id that is a number."""
 
 MIN_ROWS, MAX_ROWS, MANY_GROUPS = 1 << 15, 1 << 19, 128
 """Rows of a row group: as few as make up to so many groups, within these bounds. Files do not depend on memory."""
@@ -77,18 +80,24 @@ def writing_bytes(store: CSRStore) -> int:
 
 def writing_bytes_of(num_id_bytes: int, num_ids: int) -> int:
     """Return that of a store of so many ids, which take so many bytes each."""
-    return import_bytes() + WRITER_BYTES + rows_of(num_ids) * row_bytes(num_id_bytes)
+    rows = min(num_ids, rows_of(num_ids, num_id_bytes))
+    return import_bytes() + WRITER_BYTES + max(rows * row_bytes(num_id_bytes), MIN_ROWS * row_bytes(NUMBER_BYTES))
 
 
-def rows_of(num_ids: int) -> int:
+def rows_of(num_ids: int, num_id_bytes: int) -> int:
     """Return the rows of a row group.
 
     Examples
     --------
-    >>> rows_of(10), rows_of(1 << 24), rows_of(1 << 31)
-    (32768, 131072, 524288)
+    >>> rows_of(10, 8), rows_of(1 << 24, 8), rows_of(1 << 31, 8), rows_of(1 << 24, 5000)
+    (32768, 131072, 524288, 2048)
     """
-    return min(MAX_ROWS, max(MIN_ROWS, 1 << (-(-num_ids // MANY_GROUPS) - 1).bit_length()))
+    return min(MAX_ROWS, max(MIN_ROWS, 1 << (-(-num_ids // MANY_GROUPS) - 1).bit_length()), most_rows(num_id_bytes))
+
+
+def rows_in(result: VertexResult) -> int:
+    """Return the rows of a row group of a result."""
+    return rows_of(result.ids.num_ids, id_bytes(result.ids.store, SORTED_ID))
 
 
 def result_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
@@ -117,7 +126,7 @@ def _write_zarr(result: VertexResult, folder: Path) -> None:
     for array in arrays.values():
         array.create()
     if texts or not result.put_by_workers(arrays):
-        for block in _streamed(result, rows_of(result.ids.num_ids), partial(put_block, arrays), is_busy=bool(texts)):
+        for block in _streamed(result, rows_in(result), partial(put_block, arrays), is_busy=bool(texts)):
             for name, writer in texts.items():
                 writer.append(block[name])
     for array in arrays.values():
@@ -152,7 +161,7 @@ def parquet_options(result: VertexResult) -> dict[str, Any]:
 def _write_parquet(result: VertexResult, file: Path) -> None:
     import pyarrow.parquet as pq
 
-    schema, rows = arrow_schema(result), rows_of(result.ids.num_ids)
+    schema, rows = arrow_schema(result), rows_in(result)
     with pq.ParquetWriter(str(file), schema, **parquet_options(result)) as writer:
         for batch in _streamed(result, rows, batch_maker(result)):
             writer.write_batch(batch, row_group_size=rows)
@@ -169,7 +178,7 @@ def _write_csv(result: VertexResult, file: Path) -> None:
 
     with file.open("wb") as stream:
         stream.write(header_text(arrow_schema(result)))
-        for text in chain.from_iterable(_streamed(result, TEXT_ROWS, texts, is_busy=False)):
+        for text in chain.from_iterable(_streamed(result, min(TEXT_ROWS, rows_in(result)), texts, is_busy=False)):
             stream.write(text)
 
 
@@ -187,7 +196,7 @@ def arrow_schema(result: VertexResult) -> Any:
 
 def arrow_batches(result: VertexResult) -> Iterator[Any]:
     """Iterate over a result as ``pyarrow.RecordBatch``; threads make them."""
-    return _streamed(result, rows_of(result.ids.num_ids), batch_maker(result))
+    return _streamed(result, rows_in(result), batch_maker(result))
 
 
 def batch_maker(result: VertexResult) -> Make[Any]:
