@@ -53,7 +53,8 @@ COSTS = {
     "degree_centrality": DEGREES,
     "descendants": SEARCH,
     "descendants_at_distance": SEARCH,
-    "diameter": "Few searches for most graphs, by bounds: 40 bytes a vertex. Of a directed graph a search from every vertex.",
+    "diameter": "Few searches for roads, grids and graphs with hubs, by bounds, many where all nodes are about equally eccentric (random "
+    "graphs): 40 bytes a vertex. Of a directed graph a search from every vertex.",
     "dijkstra_path": SHORTEST,
     "dijkstra_path_length": SHORTEST,
     "eccentricity": ALL + " One search for one node.",

@@ -133,7 +133,7 @@ def known_keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
         name: check if parameters[name].default is not None else _or_none(check) for name, check in _CHECKS.items() if name in given
     }  # fmt: skip
     has_self = "self" in parameters
-    called = function.__qualname__.removesuffix(".__init__")
+    called = function.__qualname__.removesuffix(".__init__").replace("GraphAccess.", "graph.")
     taken = ", ".join(name for name in parameters if name != "self")
 
     def refused(args: tuple[Any, ...], keywords: dict[str, Any]) -> ArgumentTypeError | None:

@@ -161,7 +161,8 @@ import oocgraph
 
 for name, budget in (("few", "160M"), ("many", "300M")):
     graph = oocgraph.open_graph(f"{sys.argv[1]}/{name}")
-    for found in (oocgraph.bfs(graph, "00000" + 4000 * "x", memory_budget=budget), oocgraph.connected_components(graph, memory_budget=budget)):
+    searched = oocgraph.bfs(graph, "00000" + 4000 * "x", memory_budget=budget)
+    for found in (searched, oocgraph.connected_components(graph, memory_budget=budget)):
         for form in ("parquet", "csv", "zarr"):
             found.write(f"{sys.argv[1]}/r.{form}", overwrite=True)
         assert sum(len(vertex) for vertex, _ in found.items()) == 4005 * len(found)
