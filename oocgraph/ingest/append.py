@@ -94,7 +94,8 @@ def append_edges(
     The rows that new edges touch are read, then all rows, and the store is written once beside itself; only new edges are
     sorted. Peak host bytes: `memory_budget`, of which 16 bytes a vertex are needed.
     With duplicates, ``first`` is the edge of the graph; ``sum`` of float weights adds up what is stored, which may round
-    otherwise than one build. Results and partitions of the graph before are refused afterwards, by its fingerprint.
+    otherwise than one build. Results of the graph before, and what has it open, are refused afterwards: use the graph that is returned.
+    Its partitions are refused by its fingerprint.
     A graph in locality order is refused: its order depends on all edges.
 
     Examples
