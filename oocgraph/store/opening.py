@@ -29,7 +29,9 @@ def metadata_stamp(folder: Path, name: str) -> MetadataStamp | None:
 
 
 class RootStamp:
-    """Which file says what a local graph store is: another one does once the store is replaced, and nothing of both may be mixed.
+    """When the root metadata of a local graph store were written: another time once it is replaced, and nothing of both may be mixed.
+
+    Numbers of files do not count: in some file systems they change by themselves.
 
     Parameters
     ----------
@@ -38,7 +40,11 @@ class RootStamp:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._found = folder, metadata_stamp(folder, ".")
+        self._folder, self._found = folder, self._stamp(folder)
+
+    @staticmethod
+    def _stamp(folder: Path) -> tuple[int, ...]:
+        return (metadata_stamp(folder, ".") or (0,))[1:]
 
     def confirm(self) -> None:
         """Refuse a store that was replaced since.
@@ -48,7 +54,7 @@ class RootStamp:
         StoreError
             It was, or it is gone.
         """
-        if metadata_stamp(self._folder, ".") != self._found:
+        if self._stamp(self._folder) != self._found:
             raise StoreError(
                 f"{self._folder} was replaced since it was opened, by another build or by edges that were added, or it was removed; open "
                 "it again, and find again what results of the graph before are asked for"
