@@ -431,9 +431,10 @@ def open_graph(
     folder = Path(text.removeprefix("file://"))
     if not folder.exists() and not restore(folder):
         raise StoreNotFoundError(f"{folder}: no such file or folder; build a graph with `oocgraph build`")
-    stamp = RootStamp(folder)
     try:
-        attributes = read_json(folder / "zarr.json")["attributes"]
+        stamp, attributes = RootStamp(folder), read_json(folder / "zarr.json")["attributes"]
+        if not stamp.is_current():  # it was replaced between the two
+            stamp, attributes = RootStamp(folder), read_json(folder / "zarr.json")["attributes"]
         if "graph" in attributes.get(PARTITIONS_KEY, {}):
             raise StoreError(
                 f"{folder}: not a graph store, but partitions of one; name the graph, {attributes[PARTITIONS_KEY]['graph']}, or one part"

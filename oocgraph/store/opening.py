@@ -46,6 +46,10 @@ class RootStamp:
     def _stamp(folder: Path) -> tuple[int, ...]:
         return (metadata_stamp(folder, ".") or (0,))[1:]
 
+    def is_current(self) -> bool:
+        """Whether the store is still the same."""
+        return self._stamp(self._folder) == self._found
+
     def confirm(self) -> None:
         """Refuse a store that was replaced since.
 
@@ -54,7 +58,7 @@ class RootStamp:
         StoreError
             It was, or it is gone.
         """
-        if self._stamp(self._folder) != self._found:
+        if not self.is_current():
             raise StoreError(
                 f"{self._folder} was replaced since it was opened, by another build or by edges that were added, or it was removed; open "
                 "it again, and find again what results of the graph before are asked for"

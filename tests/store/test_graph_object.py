@@ -8,6 +8,7 @@ import pytest
 import oocgraph
 from oocgraph import StoreError, build_csr
 from oocgraph.config import setting
+from oocgraph.store import graph as graph_module
 from tests.store.asked_graphs import directed, remote, strings, undirected
 
 METHODS = {"degree", "edges", "ego", "has_edge", "ids_of", "neighbors", "random_walk", "sample_neighbors", "subgraph", "to_scipy"}
@@ -115,3 +116,19 @@ def test_results_of_a_graph_that_was_replaced_are_refused(tmp_path, codec, again
     assert sorted(one.name for one in tmp_path.iterdir()) == ["g.zarr"]
     assert oocgraph.bfs(new, 50)[10] == 1
     runtime.close()
+
+
+def test_a_graph_that_is_replaced_as_it_is_opened_is_one_of_the_two(tmp_path, monkeypatch):
+    """What it is known by is that of the attributes that were read."""
+    path, read = tmp_path / "g.zarr", graph_module.read_json
+    build_csr(([1], [2]), path)
+
+    def replaced(file):
+        monkeypatch.setattr(graph_module, "read_json", read)
+        build_csr(([1, 2], [2, 3]), path, overwrite=True)
+        return read(file)
+
+    monkeypatch.setattr(graph_module, "read_json", replaced)
+    graph = oocgraph.open_graph(path)
+    assert graph.num_edges == 2
+    assert sorted(graph) == [1, 2, 3]
