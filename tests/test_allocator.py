@@ -89,8 +89,8 @@ print(during >> 20, host_bytes() - before >> 20)
 def test_threads_of_a_build_leave_nothing_that_they_kept():
     """They keep megabytes of what they have freed until then."""
     during, after = map(int, subprocess.run([sys.executable, "-c", LEFT_BY], stdout=subprocess.PIPE, check=True).stdout.split())
-    assert during >= 8
-    assert after <= 2
+    assert during >= 40
+    assert after <= 10  # 37 without; how much the system's threads leave as they end is not always the same
 
 
 def test_what_arrow_keeps_is_known_by_its_allocator(monkeypatch):

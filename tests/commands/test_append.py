@@ -76,7 +76,7 @@ def test_a_killed_append_leaves_the_store_as_it_was(run, tmp_path):
     die = (
         "import os, sys; from oocgraph.store.writer import StoreWriter; from oocgraph import append_edges;"
         "real = StoreWriter.publish; published = [];"  # the store of the new edges first
-        "StoreWriter.publish = lambda self, a: os._exit(9) if published else (published.append(1), real(self, a));"
+        "StoreWriter.publish = lambda self, *a: os._exit(9) if published else (published.append(1), real(self, *a));"
         "append_edges(sys.argv[1], sys.argv[2])"
     )
     done = subprocess.run([sys.executable, "-c", die, place, tmp_path / "e.csv"], check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
