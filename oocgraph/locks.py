@@ -45,16 +45,11 @@ def _held(name: str, give_up: float, *, after: str = "") -> Iterator[None]:
     try:
         is_ours = os.fstat(lock).st_uid == os.getuid()  # another user could hold the lock of a file of theirs for ever
         with _held(after, give_up) if after else nullcontext():
-            while is_ours and not _is_locked(lock):
-                if time.monotonic() > give_up:
-                    logger.warning("another process has had the lock %r for %g s; going on without it", name, MOST_SECONDS)
-                    break
-                time.sleep(RETRY_SECONDS)
+            if is_ours:
+                _wait(lock, give_up, name, MOST_SECONDS)
         yield
     finally:
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_UN)  # a process that was forked meanwhile has the file open, too
-        os.close(lock)
+        _release(lock)
 
 
 @contextmanager
@@ -66,14 +61,25 @@ def turn_in(folder: Path) -> Iterator[None]:
         yield
         return
     try:
-        give_up = time.monotonic() + MOST_SECONDS_OF_TURN
-        while not _is_locked(lock) and time.monotonic() < give_up:
-            time.sleep(RETRY_SECONDS)
+        _wait(lock, time.monotonic() + MOST_SECONDS_OF_TURN, str(folder), MOST_SECONDS_OF_TURN)
         yield
     finally:
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_UN)
-        os.close(lock)
+        _release(lock)
+
+
+def _wait(lock: int, give_up: float, name: str, seconds: float) -> None:
+    """Lock a file, or say that another process has had it for so many seconds."""
+    while not _is_locked(lock):
+        if time.monotonic() > give_up:
+            logger.warning("another process has had the lock %r for %g s; going on without it", name, seconds)
+            return
+        time.sleep(RETRY_SECONDS)
+
+
+def _release(lock: int) -> None:
+    with suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_UN)  # a process that was forked meanwhile has the file open, too
+    os.close(lock)
 
 
 def _is_locked(file: int) -> bool:

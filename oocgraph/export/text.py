@@ -79,15 +79,16 @@ def _refuse_strings(job: Job, table: Any) -> None:
     import pyarrow.compute as pc
 
     for position, (name, values) in enumerate(zip(table.column_names, table.columns, strict=True)):
-        if str(values.type).endswith("string"):
-            for what, found in (
-                ("has a line break or NUL", pc.match_substring_regex(values, r"[\n\r\x00]")),
-                ("is empty", pc.equal(pc.binary_length(values), 0) if position < NUM_ENDS else pc.is_null(values)),
-            ):
-                if (at := pc.index(found, True).as_py()) >= 0:
-                    raise OutputError(
-                        f"{job.store.url}: {name} {values[at].as_py()!r} {what}, which no build reads from text; export to .parquet"
-                    )
+        if not str(values.type).endswith("string"):
+            continue
+        refused = {"has a line break or NUL": pc.match_substring_regex(values, r"[\n\r\x00]")}
+        if position < NUM_ENDS:
+            refused["is empty"] = pc.equal(pc.binary_length(values), 0)
+        for what, found in refused.items():
+            if (at := pc.index(found, True).as_py()) >= 0:
+                raise OutputError(
+                    f"{job.store.url}: {name} {values[at].as_py()!r} {what}, which no build reads from text; export to .parquet"
+                )
 
 
 def write_matrix(job: Job, file: Path, column: str | None) -> None:

@@ -106,9 +106,9 @@ class VertexMapping(Mapping[Any, Any]):
 
     def __iter__(self) -> Iterator[Any]:
         keys = chain.from_iterable(map(_objects, self._key_parts()))
-        for key in keys:
-            self._walk.begin(key)
-            yield key
+        if (first := next(keys, _ABSENT)) is not _ABSENT:
+            self._walk.begin(first)
+            yield first
             yield from keys
 
     def values(self) -> ValuesView[Any]:

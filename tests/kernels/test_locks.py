@@ -91,3 +91,13 @@ def test_one_process_has_a_lock_at_a_time_and_one_that_hangs_is_not_waited_for(t
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
     with locks.locked("compiling"):
         pass
+
+
+def test_who_holds_a_folder_for_too_long_is_not_waited_for(tmp_path, monkeypatch, caplog):
+    """As where a process was stopped in the middle: the next one says so, and goes on."""
+    monkeypatch.setattr(locks, "MOST_SECONDS_OF_TURN", 0.1)
+    with locks.turn_in(tmp_path), locks.turn_in(tmp_path):
+        assert "has had the lock" in caplog.text
+    caplog.clear()
+    with locks.turn_in(tmp_path):
+        assert not caplog.text
