@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.source_levels import Figures
-from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, SourceWords, as_list, words_needs
+from oocgraph.algorithms.source_levels import NUM_SOURCES, Figures
+from oocgraph.algorithms.source_words import SEARCHES, SourceWords, as_list, words_needs
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.sweeps import Sweeps

@@ -12,6 +12,9 @@ import numpy as np
 from oocgraph.kernels import words as kernels
 from oocgraph.types import Array
 
+NUM_SOURCES = 64
+"""Bits of a word."""
+
 
 class Levels(NamedTuple):
     """What a search finds at some levels, one after the other.

@@ -6,9 +6,9 @@ for those that find it now. The edges are read once a level for all sources: by 
 have and it lacks, or a push, in which the vertices of the last level give their bits to their neighbours. Rows that have nothing to take or
 to give are not read, whole pieces or ranges in a piece; of the two directions that one is chosen which costs less.
 
-A level of few vertices and edges is pushed from a list of its vertices, where the rows stay in memory, many such levels in one call: on a
-path, a road or a grid, where a level is little, to look through the words of all vertices would take longer than all else. If the sources
-share little there, each goes on alone (`oocgraph.algorithms.lone_sources`).
+A level of few vertices and edges is pushed from a list of its vertices (`oocgraph.algorithms.listed_front`): on a path, a road or a grid,
+where a level is little, to look through the words of all vertices would take longer than all else. If the sources share little there, and
+the rows stay in memory, each goes on alone (`oocgraph.algorithms.lone_sources`).
 
 Then et al., "The More the Merrier: Efficient Multi-Source Graph Traversal", VLDB 2014, sections 3 and 4. Differs in: a batch is one word;
 the direction is chosen by edges and by bytes to be read, not by vertices; what is not needed stays on disk; small frontiers are listed.
@@ -23,28 +23,18 @@ from typing import Any
 import numpy as np
 
 from oocgraph.algorithms import search_options
+from oocgraph.algorithms.listed_front import LISTED_LEVELS, ListedFront, listed_bytes, listed_kernels
 from oocgraph.algorithms.lone_sources import LoneSources, lone_bytes, lone_kernels
-from oocgraph.algorithms.source_levels import Levels
+from oocgraph.algorithms.source_levels import NUM_SOURCES, Levels
 from oocgraph.engine.sweeps import Lists, Needs, Rows, Selection, Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import words as kernels
-from oocgraph.kernels.piece_rows import GROWN, MISSING, empty_pieces
 from oocgraph.sparse.edge_stream import PieceTable, table_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
-NUM_SOURCES = 64
-"""Bits of a word."""
-
 WORD_BYTES = 24
 """Of each vertex: seen, frontier, found."""
-
-LISTED_SHARE, LEAST_LISTED, ENTRY_BYTES = 8, 1 << 12, 16
-"""Of the vertices one in so many, or so many, are the vertices and edges of a level that is listed at the most, which one thread finds as
-fast as two look through all words; bytes of a vertex and its word."""
-
-LISTED_LEVELS, LEAST_ROOM = 1 << 10, 1 << 16
-"""Levels that are found in one call, at the most: a vector of 64 counts each. Vertices that lists have room for, at the least."""
 
 FEW, CHECKED_LEVELS, LONE_LEVELS, SHARED = 16, 16, 1 << 10, 3.0
 """Sources that take one thread as long from lists as two alone: fewer do not go on alone. After so many levels the others may, if a vertex
@@ -69,31 +59,19 @@ _AGAINST: tuple[Lists, Lists] = ("in", "out")
 _BITS = np.uint64(1) << np.arange(NUM_SOURCES, dtype=np.uint64)
 
 
-def most_listed(num_vertices: int) -> int:
-    """Return how many vertices and edges a level that is listed has at the most."""
-    return max(LEAST_LISTED, num_vertices // LISTED_SHARE)
-
-
-def _room(num_vertices: int) -> int:
-    """Return how many vertices are listed at the most, on all levels of a call."""
-    return max(LEAST_ROOM, 2 * most_listed(num_vertices))
-
-
 def words_needs(store: CSRStore, vectors: dict[str, int], result_bytes: int, vertex_kernels: list[tuple[Any, ...]]) -> Needs:
     """Return what an algorithm needs that searches by words, and holds `vectors` beside."""
     word, words, numbers, table = np.uint64(0), np.empty(0, np.uint64), np.empty(0, np.int64), np.empty((0, 0), np.int64)
     return Needs(
         vectors={
-            "words of sources": WORD_BYTES * store.num_rows, "listed vertices": ENTRY_BYTES * _room(store.num_rows),
-            "sources alone": lone_bytes(store, LISTED_LEVELS),
-            "counts of levels": 8 * (NUM_SOURCES + 1) * LISTED_LEVELS, "tables of pieces": 2 * table_bytes(store.num_rows), **vectors,
+            "words of sources": WORD_BYTES * store.num_rows, **listed_bytes(store), "sources alone": lone_bytes(store, LISTED_LEVELS),
+            "tables of pieces": 2 * table_bytes(store.num_rows), **vectors,
         },
         result_bytes=result_bytes, lists=("in", "out"),
         kernels=[(kernels.pull, words, words, words, word), (kernels.push, words, words, words)],
         vertex_kernels=[
-            (kernels.settle, words, words, 0, 0), (kernels.clear, words, 0, 0), (kernels.list_words, words, numbers, words),
-            (kernels.push_listed, empty_pieces(store.index_dtype), words, words, numbers, words, numbers, table, 0, 0),
-            (kernels.add_figures, table, 0, numbers, numbers, numbers, np.empty(0)), *lone_kernels(store), *vertex_kernels,
+            (kernels.settle, words, words, 0, 0), (kernels.clear, words, 0, 0), *listed_kernels(store), *lone_kernels(store),
+            (kernels.add_figures, table, 0, numbers, numbers, numbers, np.empty(0)), *vertex_kernels,
         ],
         selects=True, sent_bytes=WORD_BYTES * store.num_rows,
     )  # fmt: skip
@@ -111,11 +89,8 @@ class SourceWords:
     def __init__(self, sweeps: Sweeps) -> None:
         self.sweeps, n = sweeps, sweeps.store.num_rows
         self._seen, self._frontier, self._found = (np.zeros(n, np.uint64) for _ in range(3))
-        self._most = most_listed(n)
-        self._vertices, self._words = np.empty(_room(n), np.int64), np.empty(_room(n), np.uint64)
-        self._ends, self._counts = np.zeros(LISTED_LEVELS + 2, np.int64), np.zeros((LISTED_LEVELS, NUM_SOURCES), np.int64)
-        self._lone = LoneSources(sweeps, self._seen, self._counts)
-        self._listed = slice(0)  # where the frontier is listed
+        self._front = ListedFront(sweeps)
+        self._lone = LoneSources(sweeps, self._seen, self._front.counts)
         self._tables = dict[Lists, PieceTable]()
 
     def search(self, sources: Array, *, reverse: bool = False, depth_limit: int | None = None, lists: bool = False) -> Iterator[Levels]:
@@ -127,7 +102,7 @@ class SourceWords:
         self._begin(sources)
         union, level, last = self._bits_of(np.ones(sources.size)), 0, sys.maxsize if depth_limit is None else depth_limit
         num, lone_from, lone_until = sources.size, CHECKED_LEVELS if sources.size >= FEW else sys.maxsize, 0
-        is_listed = self._list(num)
+        is_listed = self._front.begin(self._frontier, num, forward)
         while union and level < last:
             was_listed, was_alone = is_listed, level < lone_until
             if is_listed and not was_alone and level >= lone_from and self._begin_alone(num):
@@ -148,7 +123,7 @@ class SourceWords:
             if was_alone and level >= lone_until:
                 self._lone.leave(self._frontier)
             if not was_listed or (was_alone and level >= lone_until):
-                is_listed = self._list(num)
+                is_listed = self._front.begin(self._frontier, num, forward)
 
     def over_vertices(self, kernel: Any, *arguments: Any) -> list[Any]:
         """Return what a kernel makes of ranges of all vertices."""
@@ -167,26 +142,25 @@ class SourceWords:
         for words in (self._seen, self._frontier):
             np.bitwise_or.at(words, sources, _BITS[: sources.size])
 
-    def _list(self, num: int) -> bool:
-        """List the frontier, of no more than `num` vertices, and clear its words, if it may be listed."""
-        if num > self._most or not self.sweeps.can_select:
-            return False
-        self._listed = slice(kernels.list_words(self._frontier, self._vertices, self._words))
-        return True
-
     def _begin_alone(self, num: int) -> bool:
         """Have all sources go on alone, if they share little of the frontier that is listed, in which they have found `num` vertices."""
-        vertices = self._vertices[self._listed]
-        return num < SHARED * vertices.size and self._lone.begin(vertices, self._words[self._listed])
+        vertices, words = self._front.listed
+        return num < SHARED * vertices.size and self._lone.begin(vertices, words)
 
     def _search_alone(self, level: int, last: int, forward: Lists, *, lists: bool) -> Levels:
         """Find levels after `level`, each source alone; none, if a source needs more room, or rows from disk."""
-        num, ends = self._lone.search(self._table(forward), last - level, self._vertices.size if lists else sys.maxsize), self._ends
+        front = self._front
+        num = self._lone.search(self._table(forward), last - level, front.vertices.size if lists else sys.maxsize)
         if num and lists:
-            self._lone.list_found(num, self._found, self._vertices, self._words, ends)
+            self._lone.list_found(num, self._found, front.vertices, front.words, front.ends)
         if num:
             self._lone.keep(num)
-        return Levels(level + 1, self._counts[:num], self._frontier, (self._vertices, self._words, ends[: num + 2]))
+        return self._listed(level, num)
+
+    def _listed(self, level: int, num: int) -> Levels:
+        """Return `num` levels after `level` that are listed."""
+        front = self._front
+        return Levels(level + 1, front.counts[:num], self._frontier, (front.vertices, front.words, front.ends[: num + 2]))
 
     def _table(self, forward: Lists) -> PieceTable:
         if forward not in self._tables:
@@ -195,22 +169,10 @@ class SourceWords:
 
     def _push_listed(self, level: int, last: int, forward: Lists) -> tuple[Levels, bool]:
         """Find levels after `level` from the frontier that is listed; returns them, and whether the last one stays listed."""
-        table, vertices, words, ends = self._table(forward), self._vertices, self._words, self._ends
-        ends[1] = size = self._listed.stop - (self._listed.start or 0)
-        vertices[:size], words[:size] = vertices[self._listed], words[self._listed]
-        self._counts[:] = 0
-        num, why, is_here = 0, MISSING, True
-        while not num and why == MISSING and is_here:
-            num, why, piece = kernels.push_listed(
-                table.pieces, self._seen, self._found, vertices, words, ends, self._counts, self._most,
-                min(LISTED_LEVELS, last - level),
-            )  # fmt: skip
-            is_here = why != MISSING or num > 0 or table.bring(piece)
-        self._listed = slice(*ends[num : num + 2].tolist())
-        stays = is_here and why != GROWN
+        num, stays = self._front.push(self._table(forward), forward, last - level, self._seen, self._found)
         if not stays:
-            self._frontier[vertices[self._listed]] = words[self._listed]
-        return Levels(level + 1, self._counts[:num], self._frontier, (vertices, words, ends[: num + 2])), stays
+            self._front.leave(self._frontier)
+        return self._listed(level, num), stays
 
     def _find_level(self, level: int, union: Any, forward: Lists, backward: Lists) -> Levels:
         """Find the level after `level` from the words of the frontier; `union` has the sources that found anything at that."""

@@ -7,7 +7,6 @@ In: a graph on disk, sources. Out: a `Search`. Levels are found one after the ot
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from oocgraph.results.writer import writing_bytes
 from oocgraph.store.answering import budget_of
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.libraries import load_libraries
-from oocgraph.store.row_places import row_ends, row_lengths
+from oocgraph.store.row_places import row_ends, row_lengths, row_pieces
 from oocgraph.store.scattered import RangeReader
 from oocgraph.types import Array
 
@@ -118,12 +117,12 @@ class _Found:
         frontier = np.sort(self.vertex[self.begins[-1] : stop])
         for start in range(0, frontier.size, BLOCK_ROWS):
             block = frontier[start : start + BLOCK_ROWS].astype(np.int64)
-            for rows, low, high in _pieces(block, *row_ends(self.store, "out", block)):
+            for which, low, high in row_pieces(*row_ends(self.store, "out", block), PIECE_ENTRIES):
                 near = reader.read("out/indices", low, high)
                 if (wanted := min(self.store.num_rows, self.size + near.size)) > self.vertex.size:
                     self._make_room(max(wanted, self.size + self.size // 4))
                 ends = np.cumsum(high - low)
-                self.size = kernels.add_rows(self.seen, self.vertex, self.parent, self.size, rows, ends, near)
+                self.size = kernels.add_rows(self.seen, self.vertex, self.parent, self.size, block[which], ends, near)
         self.measured.append((time.perf_counter_ns() - began, sum(reader.bytes_read.values()) - before))
         self.begins.append(stop)
         self._count_edges()
@@ -143,16 +142,6 @@ class _Found:
 
     def _hold(self, name: str, num_bytes: int) -> None:
         self.budget.reserve(name, max(0, num_bytes - self.budget.reservations.get(name, 0)))
-
-
-def _pieces(rows: Array, first: Array, end: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """Cut rows into pieces of at most `PIECE_ENTRIES` entries: the rows of each, and which of their entries are in it."""
-    offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - first)])
-    for start in range(0, int(offset[-1]), PIECE_ENTRIES):
-        stop = min(int(offset[-1]), start + PIECE_ENTRIES)
-        a, z = int(np.searchsorted(offset, start, side="right")) - 1, int(np.searchsorted(offset, stop))
-        low = first[a:z] + np.maximum(start - offset[a:z], 0)
-        yield rows[a:z], low, first[a:z] + np.minimum(stop, offset[a + 1 : z + 1]) - offset[a:z]
 
 
 def _load(store: CSRStore) -> None:

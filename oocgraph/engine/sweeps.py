@@ -18,6 +18,7 @@ the rest on disk.
 from __future__ import annotations
 
 import queue
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -34,8 +35,12 @@ from oocgraph.results.writer import writing_bytes
 from oocgraph.sparse import edge_stream
 from oocgraph.sparse.edge_stream import READ_AHEAD, EdgeStream, PieceTable, Ranges, pieces_bytes
 from oocgraph.sparse.partial import PartialCSR
+from oocgraph.store.arrays import PlainArray
+from oocgraph.store.gather import checksum_bytes
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.row_places import row_ends, row_pieces
 from oocgraph.store.rows import degree_blocks, longest_row
+from oocgraph.store.scattered import RangeReader, load_gathering, reading_bytes
 from oocgraph.team import Team, team_of
 from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress
 
@@ -56,6 +61,16 @@ MOST_RANGES = 64
 
 MOST_SELECTIONS = 2
 """Selections that an algorithm holds at once."""
+
+READ_SHARE, UNCACHED_SHARE, LEAST_READ = 32, 1024, 1 << 10
+"""Rows that are read by themselves are one in so many at the most, or so many: a page of the page cache takes about 1 us, one of the disk
+20, while all edges are read as fast as they are copied."""
+
+READ_ROWS, ROW_BYTES = 1 << 13, 128
+"""Rows that are read by themselves at once, and what each takes: where it begins and ends, and while these are found."""
+
+READ_ENTRIES, ENTRY_BYTES = 1 << 15, 40
+"""Their neighbours that are in one part, and what each takes, with its row."""
 
 GAP_PAGES = 4
 """Pages between two rows that are read with them, if there are no more."""
@@ -195,11 +210,14 @@ class StreamedEdges:
         By lists, with the bytes that each had requested before.
     device_began
         Bytes that the process had read from devices before.
+    reader
+        Of rows by themselves, where these are in plain local files.
     """
 
     streams: dict[Lists, tuple[EdgeStream, int]] = field(default_factory=dict)
     device_began: int = field(default_factory=device_bytes_read)
     scratch: queue.SimpleQueue[Sequence[Array]] = field(default_factory=queue.SimpleQueue)
+    reader: RangeReader | None = None
 
     @property
     def are_kept(self) -> bool:
@@ -248,10 +266,24 @@ class StreamedEdges:
                 num_read += part.num_entries if is_whole else int(num_between * mean) + num_ranges * page
         return Selection(lists, ranges, num_entries, num_read)
 
+    def most_rows(self, lists: Lists) -> int:
+        """See `Sweeps.most_rows`."""
+        stream, reader = self.stream(lists), self.reader
+        if stream.num_kept == len(stream.parts) or reader is None:
+            return 0 if reader is None else reader.store.num_rows
+        return max(LEAST_READ, reader.store.num_rows // (UNCACHED_SHARE if stream.is_direct else READ_SHARE))
+
+    def rows(self, vertices: Array, lists: Lists) -> Iterator[tuple[slice, Array, Array]]:
+        """See `Sweeps.rows`."""
+        assert self.reader is not None
+        for which, begin, end in row_pieces(*row_ends(self.reader.store, lists, vertices), READ_ENTRIES):
+            yield which, np.append(0, np.cumsum(end - begin)), self.reader.read(f"{lists}/indices", begin, end)
+
     @property
     def bytes_requested(self) -> int:
         """See `Edges`."""
-        return sum(stream.bytes_requested - before for stream, before in self.streams.values())
+        by_rows = 0 if self.reader is None else self.reader.bytes_read.total()
+        return by_rows + sum(stream.bytes_requested - before for stream, before in self.streams.values())
 
     @property
     def bytes_read(self) -> int:
@@ -329,6 +361,30 @@ class Sweeps:
     def select(self, rows: Rows, *, lists: Lists = "in") -> Selection:
         """Find where rows are that a sweep needs, and about what it costs (`Needs.selects`; in this process only)."""
         return self._streamed.select(rows, self._those(lists))
+
+    def most_rows(self, lists: Lists) -> int:
+        """Return how many rows can be read by themselves (`rows`) in less time than all, in this process; 0: none can be."""
+        return self._streamed.most_rows(self._those(lists))
+
+    def rows(self, vertices: Array, lists: Lists) -> Iterator[tuple[slice, Array, Array]]:
+        """Read rows by themselves, some at a time (`Needs.selects`; in this process only).
+
+        Parameters
+        ----------
+        vertices : (num,) int64
+            Ascending; at most `READ_ROWS`.
+
+        Yields
+        ------
+        (slice, (num_rows + 1,) int64, (num_entries,) index dtype)
+            Which of the vertices have neighbours here, and where those of each begin and end; a row may come in several parts.
+
+        Raises
+        ------
+        CorruptStoreError
+            The store cannot be read, or a neighbour is no vertex.
+        """
+        return self._streamed.rows(vertices, self._those(lists))
 
     def pieces(self, lists: Lists = "in") -> list[AbstractContextManager[PartialCSR]]:
         """Return what holds each piece of the rows in memory while its context lasts, for threads of others; each once.
@@ -443,7 +499,9 @@ def stream_edges(store: CSRStore, needs: Needs, budget: Budget, *, opened: Opene
         edges.streams[one] = stream, stream.bytes_requested
     for _ in range(_num_callers(threads) if needs.scratch else 0):
         edges.scratch.put([np.zeros(length, dtype) for dtype, length in needs.scratch])
-    yield edges
+    with RangeReader(store, Budget(sys.maxsize, 0)) as reader:  # charged before
+        edges.reader = reader if _rows_bytes(store, needs) else None
+        yield edges
 
 
 def least_bytes(store: CSRStore, needs: Needs, threads: int) -> int:
@@ -468,6 +526,8 @@ def load_sweep_kernels(store: CSRStore, needs: Needs) -> None:
     if needs.selects:
         calls.append((selection.find_ranges, (*Rows(np.empty(0, np.uint64)), 0, 0, 0, np.empty((0, 2), np.int64))))
     load_kernels(calls)
+    if _rows_bytes(store, needs):
+        load_gathering(np.dtype(f"u{store.index_dtype.itemsize}"))
 
 
 def charge_needs(store: CSRStore, needs: Needs, threads: int, budget: Budget) -> None:
@@ -478,11 +538,22 @@ def charge_needs(store: CSRStore, needs: Needs, threads: int, budget: Budget) ->
     if needs.selects:
         num_pieces = store.edge_bytes // edge_stream.PIECE_BYTES + 1
         charges["ranges of rows"] = MOST_SELECTIONS * num_pieces * MOST_RANGES * 16
+    if rows := _rows_bytes(store, needs):
+        charges["rows by themselves"] = rows
     if needs.room_bytes[0]:
         charges[ROOM] = needs.room_bytes[0]
     budget.reserve("threads and compiled code", SLACK_BYTES)
     for name, num_bytes in charges.items():
         budget.reserve(name, num_bytes)
+
+
+def _rows_bytes(store: CSRStore, needs: Needs) -> int:
+    """Return what it takes to read rows by themselves (`Sweeps.rows`); 0: they are not read so."""
+    arrays = [store.array(f"{one}/indices") for one in lists_of(store, needs)]
+    if not needs.selects or store.where is not None or not all(isinstance(array, PlainArray) for array in arrays):
+        return 0
+    entries, rows = min(READ_ENTRIES, max(array.length for array in arrays)), min(READ_ROWS, store.num_rows)
+    return sum(map(checksum_bytes, arrays)) + reading_bytes(store) + ENTRY_BYTES * entries + ROW_BYTES * rows
 
 
 def longest_list(store: CSRStore, lists: Lists = "in") -> int:

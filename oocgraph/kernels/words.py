@@ -20,6 +20,9 @@ from oocgraph.kernels.piece_rows import DONE, FULL, GROWN, MISSING, piece_of, ro
 _NUM_PLANES = 40
 """Bits of the counts of one call, which are kept a bit plane each: rows of a call are fewer than 2^40."""
 
+NO_ROOM = -1
+"""Where a list ends for which there is no room."""
+
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
@@ -120,7 +123,7 @@ def push_listed(pieces: Any, seen: Any, found: Any, vertices: Any, words: Any, e
     ends : (num + 2,) int64
         The frontier is the first ``ends[1]`` of them; level i of those that are found, from 0 on, is ``ends[i + 1] .. ends[i + 2] - 1``.
     counts : (num, 64) int64
-        Out: how many vertices each source has found at each level; 0 before.
+        Out: how many vertices each source has found at each level.
     most : int
         Vertices and edges of a level that is left to others.
     num_levels : int
@@ -142,31 +145,89 @@ def push_listed(pieces: Any, seen: Any, found: Any, vertices: Any, words: Any, e
             return level, FULL, 0
         top = stop
         for i in range(begin, stop):
-            v, word = np.int64(vertices[i]), words[i]
-            piece = piece_of(pieces, v)
-            low, high, indices = row_of(pieces, v, piece)
-            for e in range(low, high):
-                u = np.int64(indices[e])
-                new = word & ~seen[u] & ~found[u]
-                if new != _NONE:
-                    if found[u] == _NONE:
-                        vertices[top] = u
-                        top += 1
-                    found[u] |= new
-        for i in range(stop, top):
-            u = np.int64(vertices[i])
-            word = found[u]
-            found[u] = _NONE
-            words[i] = word
-            seen[u] |= word
-            while word != _NONE:
-                counts[level, np.int64(trailing_zeros(word))] += 1
-                word &= word - _ONE
+            v = np.int64(vertices[i])
+            low, high, indices = row_of(pieces, v, piece_of(pieces, v))
+            top = _give(words[i], indices, low, high, seen, found, vertices, top)
+        settle_listed(seen, found, vertices, words, stop, top, counts[level])
         level += 1
         ends[level + 1] = top
         if top == stop:
             return level, DONE, 0
     return level, FULL, 0
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _give(word: Any, indices: Any, low: Any, high: Any, seen: Any, found: Any, vertices: Any, top: Any) -> Any:
+    """Give the sources of a row to its neighbours, and list those from `top` on that have none so far; returns where the list ends."""
+    for e in range(low, high):
+        u = np.int64(indices[e])
+        new = word & ~seen[u] & ~found[u]
+        if new != _NONE:
+            if found[u] == _NONE:
+                vertices[top] = u
+                top += 1
+            found[u] |= new
+    return top
+
+
+@nb.njit(nogil=True, cache=True)
+def settle_listed(seen: Any, found: Any, vertices: Any, words: Any, begin: Any, stop: Any, counts: Any) -> None:
+    """Have listed vertices be seen by the sources that found them; out: `counts`, (64,) int64, how many each has found."""
+    counts[:] = 0
+    for i in range(begin, stop):
+        u = np.int64(vertices[i])
+        word = found[u]
+        found[u] = _NONE
+        words[i] = word
+        seen[u] |= word
+        while word != _NONE:
+            counts[np.int64(trailing_zeros(word))] += 1
+            word &= word - _ONE
+
+
+@nb.njit(nogil=True, cache=True)
+def push_here(pieces: Any, seen: Any, found: Any, vertices: Any, words: Any, begin: Any, stop: Any, top: Any, missing: Any) -> Any:
+    """Give the sources of some vertices that are listed to their neighbours, where the rows are in memory.
+
+    Parameters
+    ----------
+    pieces, seen, found, vertices, words
+        As of `push_listed`; `found` is what the level has found so far.
+    begin, stop, top : int
+        Which vertices; where the list of what is found ends.
+    missing : (num,) int64
+        Out: places of those whose rows are not in memory.
+
+    Returns
+    -------
+    (top, num_missing); a `top` of `NO_ROOM`: what is listed so far is to be forgotten.
+    """
+    num = 0
+    for i in range(begin, stop):
+        v = np.int64(vertices[i])
+        piece = piece_of(pieces, v)
+        if pieces.places[piece, 0] == 0:
+            missing[num] = i
+            num += 1
+            continue
+        low, high, indices = row_of(pieces, v, piece)
+        if high - low > vertices.size - top:
+            return NO_ROOM, num
+        top = _give(words[i], indices, low, high, seen, found, vertices, top)
+    return top, num
+
+
+@nb.njit(nogil=True, cache=True)
+def push_read(places: Any, offset: Any, indices: Any, seen: Any, found: Any, vertices: Any, words: Any, top: Any) -> Any:
+    """Give the sources of vertices that are listed at `places` to their neighbours, which are ``indices[offset[i]:offset[i + 1]]``.
+
+    The rest is as of `push_here`, of which it does the rows that are missing; returns where the list ends, or `NO_ROOM`.
+    """
+    if indices.size > vertices.size - top:
+        return NO_ROOM
+    for i in range(places.size):
+        top = _give(words[places[i]], indices, offset[i], offset[i + 1], seen, found, vertices, top)
+    return top
 
 
 @nb.njit(nogil=True, cache=True)

@@ -138,6 +138,11 @@ class EdgeStream:
         """Bytes of the edges that stay in memory once they were read."""
         return sum(part.entry_bytes for part in self.parts[: self.num_kept])
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether pieces are read around the page cache."""
+        return self._direct
+
     def read_directly(self, cache_bytes: int) -> None:
         """Read around the page cache from now on, if it can hold no more than `cache_bytes` and what is not kept is more."""
         direct = sum(self._read_bytes(i) for i in range(self._num_kept, len(self.parts))) > cache_bytes
@@ -306,6 +311,11 @@ class PieceTable:
             assert (part.pointers.dtype, part.indices.dtype) == (np.int64, self.pieces.kind.dtype)
             self.pieces.places[i] = part.pointers.ctypes.data, part.indices.ctypes.data, part.start
         return True
+
+    def bring_rows(self, rows: Array) -> bool:
+        """Enter the pieces of some rows that stay in memory; returns whether there were any."""
+        pieces = np.unique(np.searchsorted(self.pieces.firsts, rows, side="right") - 1).tolist()
+        return any([self.bring(i) for i in pieces if i < self._stream.num_kept])
 
 
 def table_bytes(num_rows: int) -> int:

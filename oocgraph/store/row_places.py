@@ -6,6 +6,8 @@ are evenly spaced, and the degree classes tell without reading ``indptr``; other
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from oocgraph.errors import ArgumentError
@@ -64,6 +66,26 @@ def row_lengths(store: GraphArrays, group: str, vertices: Array) -> Array:
     """Entries of rows: (n,) int64; see `row_ends`."""
     begin, end = row_ends(store, group, vertices)
     return end - begin
+
+
+def row_pieces(begin: Array, end: Array, most: int) -> Iterator[tuple[slice, Array, Array]]:
+    """Cut rows into pieces of at most so many entries.
+
+    Parameters
+    ----------
+    begin, end : (num_rows,) int64
+        Where they begin and end.
+
+    Yields
+    ------
+    (slice, begin, end): which of the rows have entries in the piece, and where these begin and end; a row may be in several pieces.
+    """
+    offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - begin)])
+    for start in range(0, int(offset[-1]), most):
+        stop = min(int(offset[-1]), start + most)
+        a, z = int(np.searchsorted(offset, start, side="right")) - 1, int(np.searchsorted(offset, stop))
+        low = begin[a:z] + np.maximum(start - offset[a:z], 0)
+        yield slice(a, z), low, begin[a:z] + np.minimum(stop, offset[a + 1 : z + 1]) - offset[a:z]
 
 
 def _by_degree(store: GraphArrays, vertices: Array) -> tuple[Array, Array]:

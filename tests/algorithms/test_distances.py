@@ -10,7 +10,7 @@ import pytest
 
 import oocgraph
 from oocgraph import Resources
-from oocgraph.algorithms import lone_sources, source_words
+from oocgraph.algorithms import listed_front, lone_sources, source_words
 from oocgraph.engine import sweeps
 from oocgraph.engine.opened import Unopened
 from oocgraph.errors import ArgumentError, BudgetError, CorruptStoreError, VertexNotFoundError
@@ -33,8 +33,8 @@ LISTED = {
 def listing(request, monkeypatch):
     """Find levels by looking through the words of all vertices, from lists, for each source alone, or now in this and now in that way."""
     most, levels, checked, room = LISTED[request.param]
-    monkeypatch.setattr(source_words, "most_listed", lambda _: most)
-    monkeypatch.setattr(source_words, "LISTED_LEVELS", levels)
+    monkeypatch.setattr(listed_front, "most_listed", lambda _: most)
+    monkeypatch.setattr(listed_front, "LISTED_LEVELS", levels)
     monkeypatch.setattr(source_words, "CHECKED_LEVELS", checked)
     monkeypatch.setattr(source_words, "LONE_LEVELS", 2 * levels)
     monkeypatch.setattr(source_words, "FEW", 2)
