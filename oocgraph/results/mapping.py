@@ -7,6 +7,7 @@ In: a result, and one of its columns. Out: `VertexMapping`, a `collections.abc.M
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from dataclasses import dataclass, field
@@ -35,13 +36,20 @@ class Walk:
     """Values for lookups in the order of the ids, as ``dict(mapping)`` makes them after it has asked for the ids.
 
     A lookup alone takes 0.3 ms and more. One of the id with which an iteration began starts a stream, from which the next ones come; it is
-    dropped with the mapping, and not copied with it. Who looks something else up meanwhile leaves the stream where it is.
+    dropped with the mapping, and not copied with it. Who looks something else up meanwhile leaves the stream where it is. Each thread has
+    its own.
     """
 
-    __slots__ = ("_next",)
+    __slots__ = ("_own",)
 
     def __init__(self) -> None:
-        self._next: list[tuple[Any, Any, Iterator[tuple[Any, Any]] | None]] = []  # key, its value, what follows; taken by one thread
+        self._own = threading.local()
+
+    @property
+    def _next(self) -> list[tuple[Any, Any, Iterator[tuple[Any, Any]] | None]]:
+        """Key, its value, and what follows; empty while these are looked for."""
+        found: list[tuple[Any, Any, Iterator[tuple[Any, Any]] | None]] = self._own.__dict__.setdefault("next", [])
+        return found
 
     def __reduce__(self) -> tuple[type[Walk], tuple[()]]:
         return Walk, ()

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from oocgraph.errors import ArgumentError
 from oocgraph.listing import human, is_single, label
 from oocgraph.results.base import VertexResult
@@ -102,7 +104,8 @@ class ValuesResult(VertexResult):
 
     def summary(self) -> dict[str, Any]:
         """See `VertexResult.summary`."""
-        return {**self.details, **super().summary()}
+        plain = {name: one.tolist() if isinstance(one, np.ndarray) else one for name, one in self.details.items()}
+        return {**plain, **super().summary()}
 
     def _histogram(self, max_bins: int) -> Histogram:
         name, kind = next(iter(self.table_columns.items()))

@@ -22,9 +22,10 @@ from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.degrees import degree_problem, plane_lengths
 from oocgraph.store.facts import graph_facts, graph_line
 from oocgraph.store.fetched import RangeArray, ZarrArray
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, PARTITIONS_KEY, SELF_LOOPS, GraphAttributes, plane_group
 from oocgraph.store.metadata import ArrayShape, open_file, parse_array, read_json
-from oocgraph.store.opening import MetadataStamp, RootStamp, check_shape, metadata_stamp, read_shape
+from oocgraph.store.opening import REPLACED, MetadataStamp, RootStamp, check_shape, metadata_stamp, read_shape
 from oocgraph.store.remains import restore
 from oocgraph.store.remote import Location, location_of
 from oocgraph.store.remote_files import HELD_BYTES, KEPT_FILE_BYTES, RemoteFiles
@@ -88,7 +89,17 @@ class CSRStore(GraphAccess):
         return [name for name in super().__dir__() if name not in _INTERNAL and (not name.startswith("_") or name.startswith("__"))]
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return _reopen, (self.url, self.check_pages)
+        if self._stamp is None:
+            return _reopen, (self.url, self.check_pages)
+        self.confirm()
+        return _reopen, (str(self._folder), self.check_pages, self._stamp.found, self._fingerprint)
+
+    @cached_property
+    def _fingerprint(self) -> str | None:
+        try:
+            return graph_fingerprint(self)
+        except CorruptStoreError:  # of a part of a graph, or a damaged store
+            return None
 
     def checked(self, check_pages: bool = True) -> CSRStore:
         """Return the same store, of which everything that is read is compared with its checksum (or nothing is)."""
@@ -380,8 +391,11 @@ class CSRStore(GraphAccess):
         return sorted(name for name, spec in self.specs.items() if not spec.optional or self.has_array(name))
 
 
-def _reopen(url: str, check_pages: bool) -> CSRStore:
-    return open_graph(url, check_pages=check_pages)
+def _reopen(url: str, check_pages: bool, found: tuple[int, ...] = (), fingerprint: str | None = None) -> CSRStore:
+    store = open_graph(url, check_pages=check_pages)
+    if found and store._stamp is not None and store._stamp.found != found and store._fingerprint != fingerprint:
+        raise StoreError(f"{url} was replaced since this was pickled; {REPLACED}")
+    return store
 
 
 @known_keywords
@@ -428,7 +442,7 @@ def open_graph(
         return IN_MEMORY[text]
     if isinstance(location, Location):
         return _open_remote(location).checked(check_pages)
-    folder = Path(text.removeprefix("file://"))
+    folder = Path(text.removeprefix("file://")).absolute()
     if not folder.exists() and not restore(folder):
         raise StoreNotFoundError(f"{folder}: no such file or folder; build a graph with `oocgraph build`")
     try:

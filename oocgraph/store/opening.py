@@ -28,6 +28,10 @@ def metadata_stamp(folder: Path, name: str) -> MetadataStamp | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
+REPLACED = "open it again, and find again what results of the graph before are asked for"
+"""What to do about a store that was replaced."""
+
+
 class RootStamp:
     """When the root metadata of a local graph store were written: another time once it is replaced, and nothing of both may be mixed.
 
@@ -37,10 +41,15 @@ class RootStamp:
     ----------
     folder
         The store.
+
+    Attributes
+    ----------
+    found : tuple of int
+        When they were written, and their length.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._found = folder, self._stamp(folder)
+        self._folder, self.found = folder, self._stamp(folder)
 
     @staticmethod
     def _stamp(folder: Path) -> tuple[int, ...]:
@@ -48,7 +57,7 @@ class RootStamp:
 
     def is_current(self) -> bool:
         """Whether the store is still the same."""
-        return self._stamp(self._folder) == self._found
+        return self._stamp(self._folder) == self.found
 
     def confirm(self) -> None:
         """Refuse a store that was replaced since.
@@ -60,8 +69,8 @@ class RootStamp:
         """
         if not self.is_current():
             raise StoreError(
-                f"{self._folder} was replaced since it was opened, by another build or by edges that were added, or it was removed; open "
-                "it again, and find again what results of the graph before are asked for"
+                f"{self._folder} was replaced since it was opened, by another build or by edges that were added, or it was removed; "
+                + REPLACED
             )
 
 

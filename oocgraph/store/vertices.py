@@ -121,9 +121,12 @@ class VertexIds:
         if implied is not None:
             return given - implied[0]
         wanted = distinct(given)
-        columns = [SORTED_ID, ISOLATED_ID] if self.store.attributes.num_isolated else [SORTED_ID]
-        below = sum(count_below(IdPages(self.store, name), wanted) for name in columns)
+        below = sum(count_below(IdPages(self.store, name), wanted) for name in self._id_columns())
         return np.asarray(below)[np.searchsorted(wanted, given)]
+
+    def _id_columns(self) -> list[str]:
+        """Return the columns that have all ids that are listed."""
+        return [SORTED_ID, ISOLATED_ID] if self.store.attributes.num_isolated else [SORTED_ID]
 
     def ids_of(self, vertices: Any) -> Array:
         """Return the user ids of store numbers: (n,) int64, or object array of str.
@@ -168,11 +171,12 @@ class VertexIds:
         return id_order.block(self.store, start, min(stop, self.num_ids))
 
     def bounds(self) -> tuple[Any, Any] | None:
-        """Smallest and largest id with an edge; None when there is none."""
-        column = self._column(SORTED_ID)
-        if not column.length:
+        """Smallest and largest id; None when there is none."""
+        if not self.num_ids:
             return None
-        return as_numpy(column.read(0, 1))[0], as_numpy(column.read(column.length - 1, column.length))[0]
+        ends = (0, 1), (self.num_ids - 1, self.num_ids)
+        first, last = (as_numpy(id_order.block(self.store, *end)[0])[0] for end in ends)
+        return first, last
 
     def parse(self, ids: Any) -> Array:
         """Return ids as (n,) int64 or object array of str, as the graph has them.
@@ -236,11 +240,10 @@ class VertexIds:
         )
 
     def _near(self, absent: Any) -> str:
-        column = self._column(SORTED_ID)
-        if self.store.attributes.implied_ids is not None or not column.length:
+        if self.store.attributes.implied_ids is not None or not self.num_ids:
             return ""
-        at = IdPages(self.store, SORTED_ID).below(absent)
-        near = as_numpy(column.read(max(0, at - 1), min(column.length, at + 1)))
+        at = sum(IdPages(self.store, name).below(absent) for name in self._id_columns())
+        near = as_numpy(id_order.block(self.store, max(0, at - 1), min(self.num_ids, at + 1))[0])
         return "; the nearest are " + " and ".join(_quoted(one) for one in near)
 
     def _positions(self, wanted: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+import threading
 import tracemalloc
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -283,3 +284,18 @@ def test_a_dict_of_a_mapping_is_streamed(tmp_path, monkeypatch, codec):
             assert all(call.result() == list(expected.values()) for call in running)
         with pytest.raises(VertexNotFoundError):
             one[keys[-1] + 1]
+
+
+def test_threads_that_make_dicts_at_once_each_stream(tmp_path, monkeypatch):
+    result = oocgraph.bfs(build_csr((np.arange(3000), np.arange(1, 3001)), tmp_path / "g.zarr"), 0)
+    lookups = []
+    monkeypatch.setattr(base.VertexResult, "_value_of_key", lambda self, vertex: lookups.append(vertex))
+    begun = threading.Barrier(4)
+
+    def made(_):
+        begun.wait()
+        return dict(result)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(one == {v: v for v in range(3001)} for one in pool.map(made, range(4)))
+    assert not lookups

@@ -158,3 +158,4 @@ def test_a_search_from_many_sources_without_levels_is_no_table(tmp_path):
         with pytest.raises(ArgumentError, match="no levels"):
             read(found)
     assert not (tmp_path / "r.csv").exists()
+    assert json.loads(json.dumps(found.summary()))["num_reached"] == [3]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import shutil
+
 import numpy as np
 import pytest
 
@@ -96,6 +100,8 @@ def test_results_of_a_graph_that_was_replaced_are_refused(tmp_path, codec, again
     with setting("codec", codec):
         graph = build_csr(([10, 20, 30, 40], [20, 30, 40, 50]), path)
         levels, ranks, runtime = oocgraph.bfs(graph, 10), oocgraph.pagerank(graph), oocgraph.open_runtime(graph)
+        pickled = pickle.dumps(levels)
+        assert dict(pickle.loads(pickled)) == dict(copy.deepcopy(levels)) == dict(levels)
         more = ([50, 50, 50], [20, 30, 10])
         new = oocgraph.append_edges(graph, more) if again == "appended" else build_csr(more, path, overwrite=True)
     asked = {
@@ -108,14 +114,37 @@ def test_results_of_a_graph_that_was_replaced_are_refused(tmp_path, codec, again
         "written": lambda: levels.write(tmp_path / "levels.csv"),
         "validated": lambda: oocgraph.verify_bfs(new, levels),
         "searched": lambda: oocgraph.bfs(graph, source=10),
+        "copied": lambda: dict(copy.deepcopy(levels)),
         "searched, opened before": lambda: oocgraph.bfs(graph, 10, runtime=runtime).path(50),
     }
     for name, ask in asked.items():
         with pytest.raises(StoreError, match=REPLACED):
             pytest.fail(f"{name}: {ask()}")
+    with pytest.raises(StoreError, match="replaced since this was pickled; open it again"):
+        pickle.loads(pickled)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["g.zarr"]
     assert oocgraph.bfs(new, 50)[10] == 1
     runtime.close()
+
+
+def test_a_pickled_result_is_of_any_copy_of_its_graph(tmp_path):
+    """Which is put there from a backup, at another time."""
+    path = tmp_path / "g.zarr"
+    pickled = pickle.dumps(oocgraph.bfs(build_csr(([10, 20], [20, 30]), path), 10))
+    shutil.copytree(path, tmp_path / "copy.zarr", copy_function=shutil.copyfile)
+    shutil.rmtree(path)
+    (tmp_path / "copy.zarr").rename(path)
+    assert dict(pickle.loads(pickled)) == {10: 0, 20: 1, 30: 2}
+
+
+def test_a_graph_stays_where_it_is_when_the_folder_of_the_process_changes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = oocgraph.bfs(build_csr(([10, 20], [20, 30]), "g.zarr"), 10)
+    pickled = pickle.dumps(result)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    build_csr(([1], [2]), "g.zarr")
+    assert dict(result) == dict(pickle.loads(pickled)) == {10: 0, 20: 1, 30: 2}
 
 
 def test_a_graph_that_is_replaced_as_it_is_opened_is_one_of_the_two(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oocgraph import bfs, open_runtime
+from oocgraph import bfs, build_csr, open_runtime
 from oocgraph.errors import ArgumentTypeError, VertexNotFoundError
 from oocgraph.store import layout, vertices
 from oocgraph.store.graph import open_graph
@@ -130,6 +130,12 @@ def test_an_absent_id_is_named(tmp_path, given, message):
     reference_build([17, 5], [5, 40], tmp_path / "g.zarr")
     with pytest.raises(VertexNotFoundError, match=message):
         VertexIds(open_graph(tmp_path / "g.zarr")).vertices_of(given)
+
+
+def test_ids_near_an_absent_one_may_have_no_edges(tmp_path):
+    graph = build_csr(([1, 2, 50], [2, 3, 50]), tmp_path / "g.zarr")
+    with pytest.raises(VertexNotFoundError, match=r"ids are int64, 1 to 50; the nearest are 3 and 50"):
+        VertexIds(graph).vertices_of(30)
 
 
 def test_an_id_outside_the_implied_range_is_named(tmp_path):
