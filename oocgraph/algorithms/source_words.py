@@ -16,6 +16,7 @@ the direction is chosen by edges and by bytes to be read, not by vertices; what 
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -29,9 +30,12 @@ from oocgraph.algorithms.source_levels import NUM_SOURCES, Levels
 from oocgraph.engine.sweeps import Lists, Needs, Rows, Selection, Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import words as kernels
+from oocgraph.memory import format_bytes
 from oocgraph.sparse.edge_stream import PieceTable, table_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
+
+logger = logging.getLogger(__name__)
 
 WORD_BYTES = 24
 """Of each vertex: seen, frontier, found."""
@@ -39,6 +43,9 @@ WORD_BYTES = 24
 FEW, CHECKED_LEVELS, LONE_LEVELS, SHARED = 16, 16, 1 << 10, 3.0
 """Sources that take one thread as long from lists as two alone: fewer do not go on alone. After so many levels the others may, if a vertex
 is found by fewer than this on average; for so many others, until that is looked at again."""
+
+MANY_LEVELS = 1 << 10
+"""Levels after which it is worth a warning that edges do not stay in memory."""
 
 SEARCHES = "searches"
 """Phase of progress: sources done, of how many."""
@@ -92,6 +99,7 @@ class SourceWords:
         self._front = ListedFront(sweeps)
         self._lone = LoneSources(sweeps, self._seen, self._front.counts)
         self._tables = dict[Lists, PieceTable]()
+        self._num_levels = 0  # or calls that find several
 
     def search(self, sources: Array, *, reverse: bool = False, depth_limit: int | None = None, lists: bool = False) -> Iterator[Levels]:
         """Search from up to 64 store numbers; yield what is found, levels in their order, the sources themselves apart.
@@ -104,6 +112,7 @@ class SourceWords:
         num, lone_from, lone_until = sources.size, CHECKED_LEVELS if sources.size >= FEW else sys.maxsize, 0
         is_listed = self._front.begin(self._frontier, num, forward)
         while union and level < last:
+            self._count_level()
             was_listed, was_alone = is_listed, level < lone_until
             if is_listed and not was_alone and level >= lone_from and self._begin_alone(num):
                 lone_until, was_alone = level + LONE_LEVELS, True
@@ -173,6 +182,14 @@ class SourceWords:
         if not stays:
             self._front.leave(self._frontier)
         return self._listed(level, num), stays
+
+    def _count_level(self) -> None:
+        self._num_levels += 1
+        if self._num_levels == MANY_LEVELS and self.sweeps.can_select and (missing := self.sweeps.unkept_bytes):
+            logger.warning(
+                "%s: %d levels have read edges from the store, and many more may; with memory_budget raised by %s all would stay in memory",
+                self.sweeps.store.url, MANY_LEVELS, format_bytes(missing),
+            )  # fmt: skip
 
     def _find_level(self, level: int, union: Any, forward: Lists, backward: Lists) -> Levels:
         """Find the level after `level` from the words of the frontier; `union` has the sources that found anything at that."""

@@ -224,6 +224,11 @@ class StreamedEdges:
         """Whether all stay in memory once they were read."""
         return all(stream.num_kept == len(stream.parts) for stream, _ in self.streams.values())
 
+    @property
+    def unkept_bytes(self) -> int:
+        """Bytes of edges that are read each time."""
+        return sum(stream.unkept_bytes for stream, _ in self.streams.values())
+
     def stream(self, lists: Lists) -> EdgeStream:
         """Return the stream of some lists."""
         return self.streams[lists if lists in self.streams else next(iter(self.streams))][0]
@@ -361,6 +366,11 @@ class Sweeps:
     def select(self, rows: Rows, *, lists: Lists = "in") -> Selection:
         """Find where rows are that a sweep needs, and about what it costs (`Needs.selects`; in this process only)."""
         return self._streamed.select(rows, self._those(lists))
+
+    @property
+    def unkept_bytes(self) -> int:
+        """Bytes of edges that are read in each sweep (in this process only)."""
+        return self._streamed.unkept_bytes
 
     def most_rows(self, lists: Lists) -> int:
         """Return how many rows can be read by themselves (`rows`) in less time than all, in this process; 0: none can be."""

@@ -139,13 +139,18 @@ class EdgeStream:
         return sum(part.entry_bytes for part in self.parts[: self.num_kept])
 
     @property
+    def unkept_bytes(self) -> int:
+        """Bytes that are read each time."""
+        return sum(self._read_bytes(i) for i in range(self._num_kept, len(self.parts)))
+
+    @property
     def is_direct(self) -> bool:
         """Whether pieces are read around the page cache."""
         return self._direct
 
     def read_directly(self, cache_bytes: int) -> None:
         """Read around the page cache from now on, if it can hold no more than `cache_bytes` and what is not kept is more."""
-        direct = sum(self._read_bytes(i) for i in range(self._num_kept, len(self.parts))) > cache_bytes
+        direct = self.unkept_bytes > cache_bytes
         if direct != self._direct:
             self._direct = direct
             self._buffers = queue.SimpleQueue()  # others, at the boundaries of pages

@@ -86,6 +86,20 @@ def test_rows_of_few_vertices_are_read_by_themselves(tmp_path, monkeypatch, orde
     assert (0 in found) == (room == 40)
 
 
+@pytest.mark.parametrize("are_kept", [False, True])
+def test_many_levels_that_read_edges_are_told_once(tmp_path, monkeypatch, caplog, are_kept):
+    """With what would keep the edges in memory."""
+    if not are_kept:
+        monkeypatch.setattr(edge_stream.EdgeStream, "_keep", lambda self, budget: 0)
+    monkeypatch.setattr(source_words, "MANY_LEVELS", 30)
+    graph = oocgraph.build_csr((np.arange(500), np.arange(1, 501)), tmp_path / "g.zarr")
+    found = oocgraph.eccentricity(graph, [0, 250])
+    assert (found[0], found[250]) == (500, 250)
+    told = [record.getMessage() for record in caplog.records if "levels have read edges" in record.getMessage()]
+    assert len(told) == (not are_kept)
+    assert all("memory_budget raised by 7.8 KiB" in one for one in told)  # 1,000 neighbours, 501 rows
+
+
 def test_a_row_that_is_read_by_itself_is_checked(tmp_path, monkeypatch):
     """A neighbour that is no vertex is an error, not an index."""
     monkeypatch.setattr(edge_stream.EdgeStream, "num_kept", 0)
