@@ -43,6 +43,7 @@ def out_degree_centrality(nodes: Nodes) -> Mapping[Any, float]:
 @algorithm(unsupported=["distance", "sp"])
 def closeness_centrality(nodes: Nodes, u: Any = None, distance: Any = None, wf_improved: bool = True, *, sp: Any = None) -> Any:
     """See `networkx.closeness_centrality`."""
+    wf_improved = bool(wf_improved)
     if u is None:
         return nodes.as_mapping(find_closeness(nodes.store, wf_improved=wf_improved, resources=nodes.resources))
     one = nodes.require(u, f"Source {u} is not in G")
@@ -70,11 +71,13 @@ def betweenness_centrality(
     nodes: Nodes, k: int | None = None, normalized: bool = True, weight: Any = None, endpoints: bool = False, seed: Any = None
 ) -> Mapping[Any, float]:
     """See `networkx.betweenness_centrality`."""
-    if not len(nodes):
-        return {}
+    if k == len(nodes):
+        k = None
     if k == 0:
         raise ZeroDivisionError("k is 0; at least one source node is needed")
     if k is not None and not 1 <= k <= len(nodes):
         raise ValueError(f"Sample larger than population or is negative: k is {k}, and the graph has {len(nodes)} nodes")
+    if not len(nodes):
+        return {}
     call = Call("betweenness_centrality", nodes.store, None, nodes.resources, None, None)
     return nodes.as_mapping(find_betweenness(call, k, seed, normalized=normalized, endpoints=endpoints))

@@ -49,6 +49,7 @@ def is_connected(nodes: Nodes) -> bool:
 @algorithm()
 def node_connected_component(nodes: Nodes, n: Any) -> Any:
     """See `networkx.node_connected_component`."""
+    hash(n)  # a TypeError, as of NetworkX, if that is impossible
     found = search(nodes, nodes.require(n, n, KeyError))
     return nodes.as_set(np.flatnonzero(nodes.own(found, "level") >= 0), nodes.alone_in(found))
 

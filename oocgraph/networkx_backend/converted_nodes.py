@@ -145,8 +145,8 @@ class ConvertedNodes(Nodes):
     def edges_of(self, tree: TreeEdges, *, data: bool) -> Iterator[Any]:
         """See `Nodes.edges_of`."""
         adjacency = self.graph.original.adj
-        for u, v in zip(self.labels(tree.source), self.labels(tree.target), strict=True):
-            yield (u, v, adjacency[u][v]) if data else (u, v)
+        ends = zip(self.labels(tree.source), self.labels(tree.target), strict=True)
+        return iter([(u, v, adjacency[u][v]) for u, v in ends] if data else list(ends))  # the caller may change the graph on the way
 
     def spanning_graph(self, tree: TreeEdges) -> Any:
         """See `Nodes.spanning_graph`."""

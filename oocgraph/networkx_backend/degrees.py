@@ -35,7 +35,10 @@ def number_of_isolates(nodes: Nodes) -> int:
 @algorithm()
 def is_isolate(nodes: Nodes, n: Any) -> bool:
     """See `networkx.is_isolate`."""
-    return n in nodes and nodes.is_isolated(n)
+    if n in nodes:
+        return nodes.is_isolated(n)
+    nodes.chosen(n)  # what NetworkX takes for several nodes is no isolate, and anything else is an error
+    return False
 
 
 @algorithm()

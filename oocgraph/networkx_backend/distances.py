@@ -25,18 +25,21 @@ BLOCK_SOURCES = 1 << 12
 """Nodes that searches begin at together."""
 
 
-def _in_tiny(nodes: Nodes, weight: Any, chosen: list[Any] | None = None) -> Array | None:
+def _is_weighted(nodes: Nodes, weight: Any) -> bool:
+    """Return whether the graph has weights, which may not be negative: asked before what a caller gives is used up."""
+    is_weighted = nodes.column_of(weight) is not None
+    if is_weighted:
+        nodes.leave_negative_weights()
+    return is_weighted
+
+
+def _in_tiny(nodes: Nodes, chosen: list[Any] | None = None, *, weighted: bool) -> Array | None:
     """Return the eccentricity of the nodes in own order, or of chosen ones; None unless these are few searches of a tiny graph."""
     graph = nodes.graph
     if isinstance(graph, ConvertedGraph):
         sources = np.arange(len(nodes)) if chosen is None else np.array([nodes.id_of(node) for node in chosen], np.int64)
         if are_few(sources.size, len(nodes), graph.near.size):
-            weighted = nodes.column_of(weight) is not None
-            if weighted:
-                nodes.leave_negative_weights()
-            found = eccentricities_in_tiny(nodes.graph, sources, weighted=weighted)
-            if found is None:
-                raise NotImplementedError("distances by a weight that are too long for 64 bits are not supported")
+            found = eccentricities_in_tiny(graph, sources, weighted=weighted)
             if ((found == UNREACHED) | (found == inf)).any():
                 raise _infinite(nodes)
             return found
@@ -53,7 +56,7 @@ def _found(nodes: Nodes, ids: list[Any] | None = None) -> Any:
 
 def _eccentricities(nodes: Nodes, weight: Any) -> Array:
     """Return the eccentricities of the nodes in own order."""
-    found = _in_tiny(nodes, weight)
+    found = _in_tiny(nodes, weighted=_is_weighted(nodes, weight))
     return nodes.own(_found(nodes), "eccentricity") if found is None else found
 
 
@@ -76,13 +79,14 @@ def _refusal(given: Mapping[str, Any]) -> str | None:
 @algorithm(unsupported=["sp"], refuse=_refusal)
 def eccentricity(nodes: Nodes, v: Any = None, sp: Any = None, weight: Any = None) -> Any:
     """See `networkx.eccentricity`."""
+    weighted = _is_weighted(nodes, weight)
     if v is None:
-        found = _in_tiny(nodes, weight)
+        found = _in_tiny(nodes, weighted=weighted)
         return nodes.as_mapping(_found(nodes)) if found is None else nodes.from_own(found, 0)
     chosen = nodes.chosen(v)
     values: list[Any] = []
     if chosen:
-        found = _in_tiny(nodes, weight, chosen)
+        found = _in_tiny(nodes, chosen, weighted=weighted)
         ids = [nodes.id_of(node) for node in chosen]
         values = (_found(nodes, ids).of(ids) if found is None else found).tolist()
     return values[0] if v in nodes else dict(zip(chosen, values, strict=True))
@@ -91,7 +95,7 @@ def eccentricity(nodes: Nodes, v: Any = None, sp: Any = None, weight: Any = None
 @algorithm(unsupported=["e"], refuse=_refusal)
 def diameter(nodes: Nodes, e: Any = None, usebounds: bool = False, weight: Any = None) -> Any:
     """See `networkx.diameter`; of an undirected graph, by bounds always, unless it is tiny."""
-    found = _eccentricities(nodes, weight) if nodes.is_directed else _in_tiny(nodes, weight)
+    found = _eccentricities(nodes, weight) if nodes.is_directed else _in_tiny(nodes, weighted=_is_weighted(nodes, weight))
     if found is not None:
         return found.max().item() if found.size else 0
     try:

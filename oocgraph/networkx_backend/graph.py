@@ -23,6 +23,9 @@ from oocgraph.types import Array
 EDGE_BYTES = 500
 """Bytes that an edge of a graph of NetworkX takes at most, its share of the nodes included (measured 250 to 450)."""
 
+PARALLEL_EDGE_BYTES = 700
+"""The same of a multigraph (measured 450 to 550)."""
+
 WEIGHT = "weight"
 """Column of the weights of a converted graph, whatever the attribute is called."""
 
@@ -156,9 +159,11 @@ def converted(graph: Any, edge_attrs: Mapping[str, Any] | None = None) -> Conver
     Raises
     ------
     NotImplementedError
-        It is a multigraph or computes its edges, several attributes are asked for, or the weights are not finite numbers: NetworkX computes
-        by itself then.
+        It is a multigraph or computes its edges, several attributes are asked for, or the weights are not finite numbers or too large for
+        exact sums: NetworkX computes by itself then.
     """
+    if hasattr(graph, "_graph"):  # a view: a change of what it shows would not clear its cache
+        graph.__networkx_cache__ = None
     if graph.is_multigraph():
         raise NotImplementedError("multigraphs are not supported")
     if type(graph).adjacency is not nx.Graph.adjacency:
@@ -176,21 +181,27 @@ def converted(graph: Any, edge_attrs: Mapping[str, Any] | None = None) -> Conver
 
 
 def _weights(values: list[Any]) -> Array | None:
-    """Return weights as int64 or float64; None if all are one."""
+    """Return weights as int64, or as float64 if any is a float; None if all are one. Sums of them are as exact as those of NetworkX."""
     kinds = set(map(type, values))
-    if kinds <= {int} and sum(map(abs, values)) < 1 << 60:
-        array = np.array(values, np.int64)
-    elif all(issubclass(kind, int | float | np.integer | np.floating) for kind in kinds):
-        array = np.array(values, np.float64)
-        if not np.isfinite(array).all():
-            raise NotImplementedError("infinite weights and NaN are not supported")
-    else:
+    if not all(issubclass(kind, int | float | np.integer | np.floating) for kind in kinds):
         raise NotImplementedError("weights must be numbers of 64 bits")
+    exact = [kind for kind in kinds if issubclass(kind, int | np.integer)]
+    integers = values if kinds == {int} else [int(value) for value in values if type(value) in exact] if exact else []
+    all_integers = len(integers) == len(values)
+    num_bits = 60 if all_integers else 53
+    if sum(map(abs, integers)) >= 1 << num_bits:
+        raise NotImplementedError(f"integer weights whose sum has more than {num_bits} bits are not supported")
+    array = np.array(integers, np.int64) if all_integers else np.array(values, np.float64)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.abs(array).sum()):
+            raise NotImplementedError("infinite weights, sums that are infinite, and NaN are not supported")
     return None if (array == 1).all() else array
 
 
 def to_networkx(graph: Any) -> Any:
     """Return a graph of the backend as one of NetworkX: the original of a converted one, a store with its edge columns as attributes.
+
+    A store with parallel edges becomes a multigraph.
 
     Raises
     ------
@@ -199,8 +210,10 @@ def to_networkx(graph: Any) -> Any:
     """
     if isinstance(graph, ConvertedGraph):
         return graph.original
-    check_size(graph, graph.num_vertices + graph.num_edges)
-    found = nx.DiGraph() if graph.attributes.directed else nx.Graph()
+    is_multigraph = graph.is_multigraph()
+    check_size(graph, graph.num_vertices + graph.num_edges, PARALLEL_EDGE_BYTES if is_multigraph else EDGE_BYTES)
+    kinds = (nx.MultiGraph, nx.MultiDiGraph) if is_multigraph else (nx.Graph, nx.DiGraph)
+    found = kinds[graph.attributes.directed]()
     found.add_nodes_from(graph)
     stored = list(graph.attributes.columns)
     names = [graph.attributes.weight_name or name if name == WEIGHT else name for name in stored]
@@ -210,7 +223,7 @@ def to_networkx(graph: Any) -> Any:
     return found
 
 
-def check_size(graph: CSRStore, num_edges: int) -> None:
+def check_size(graph: CSRStore, num_edges: int, edge_bytes: int) -> None:
     """Refuse a graph of NetworkX that would not fit in memory.
 
     Raises
@@ -219,8 +232,8 @@ def check_size(graph: CSRStore, num_edges: int) -> None:
         It would not.
     """
     limit = effective_budget_bytes(nx.config.backends["oocgraph"].memory_budget)
-    if num_edges * EDGE_BYTES > limit:
+    if num_edges * edge_bytes > limit:
         raise BudgetError(
-            f"{graph.url}: {num_edges:,} vertices and edges as a graph of NetworkX take about {format_bytes(num_edges * EDGE_BYTES)}, and "
+            f"{graph.url}: {num_edges:,} vertices and edges as a graph of NetworkX take about {format_bytes(num_edges * edge_bytes)}, and "
             f"the memory budget is {format_bytes(limit)}; use functions that the backend has, or oocgraph's own"
         )

@@ -118,11 +118,17 @@ class Nodes(ABC):
         return self.id_of(node)
 
     def chosen(self, nbunch: Any) -> list[Any]:
-        """Return those of some nodes that are in the graph, or the one node that is given, as ``Graph.nbunch_iter`` does."""
+        """Return those of some nodes that are in the graph, each once, or the one node that is given, as ``Graph.nbunch_iter`` does.
+
+        Raises
+        ------
+        networkx.NetworkXError
+            These are no nodes: not iterable, or not hashable.
+        """
         if nbunch in self:
             return [nbunch]
         try:
-            return [node for node in nbunch if node in self]
+            return [node for node in dict.fromkeys(nbunch) if node in self]
         except TypeError as error:
             raise nx.NetworkXError(f"Node {nbunch} is not in the graph.") from error
 

@@ -53,6 +53,8 @@ def pagerank(
 def _scaled(given: Mapping[str, Any]) -> str | None:
     if given["method"] != "power_iteration":
         return f"method={given['method']!r} is not supported"
+    if len(given["G"]) == 1:
+        return "of one node NetworkX finds no hubs, but raises an error of SciPy"
     return None if given["normalized"] else "normalized=False is not supported: it has no certain sign"
 
 

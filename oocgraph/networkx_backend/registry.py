@@ -15,6 +15,7 @@ from typing import Any
 import networkx as nx
 
 from _oocgraph_nx import COSTS
+from oocgraph.errors import CorruptStoreError
 from oocgraph.networkx_backend.converted_nodes import ConvertedNodes
 from oocgraph.networkx_backend.errors import TRANSLATED, error_of_networkx
 from oocgraph.networkx_backend.graph import ConvertedGraph
@@ -123,7 +124,12 @@ def algorithm(
             try:
                 return function(nodes, **given)
             except TRANSLATED as error:
-                raise error_of_networkx(error, given.get("max_iter", 0)) from error
+                is_final = isinstance(nodes, StoreNodes) and not nx.config.fallback_to_nx
+                raise error_of_networkx(error, given.get("max_iter", 0), is_final=is_final) from error
+            except CorruptStoreError as error:
+                if isinstance(nodes, StoreNodes):
+                    raise
+                raise NotImplementedError(f"numbers beyond those of float64 come of the weights: {error}") from error
 
         first, *others = signature(function).parameters.values()
         budget = Parameter("memory_budget", Parameter.KEYWORD_ONLY, default=None)

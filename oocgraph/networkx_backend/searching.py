@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import ceil, inf
+import sys
+from math import ceil, floor, inf, nextafter
 from typing import Any
 
 import networkx as nx
@@ -18,8 +19,23 @@ from oocgraph.types import Array
 
 
 def last_level(cutoff: float | None) -> int | None:
-    """Return the last level that NetworkX finds with a cutoff, or a limit of the depth."""
-    return None if cutoff is None or cutoff == inf else max(0, ceil(cutoff))
+    """Return the last level that NetworkX finds with a cutoff, or a limit of the depth; with NaN, as below 0, the source alone."""
+    if cutoff is None or cutoff == inf:
+        return None
+    return ceil(cutoff) if cutoff > 0 else 0
+
+
+def largest_distance(cutoff: float | None) -> float | None:
+    """Return the largest number, an int if it is whole, that is no more than a cutoff of distances; None: all are found.
+
+    NetworkX leaves out what is farther than the cutoff, which may be a fraction, but never the source; with NaN it leaves out nothing.
+    """
+    if cutoff is None or not cutoff < inf or (whole := floor(max(cutoff, 0))) > sys.float_info.max:
+        return None
+    if whole >= cutoff and whole < 1 << 62:
+        return whole
+    near = float(cutoff)
+    return near if near <= cutoff else nextafter(near, 0)
 
 
 def _as_list(given: Any) -> list[int]:
@@ -44,18 +60,15 @@ def shortest_paths(
     NotImplementedError
         A weight is negative: NetworkX has its own answers for those.
     """
-    column = nodes.column_of(weight)
+    column, limit = nodes.column_of(weight), largest_distance(cutoff)
     if column is None:
-        limit = None if cutoff is None else int(max(cutoff, 0)) if cutoff != inf else None
-        return search(nodes, source, cutoff=limit, reverse=reverse, target=target)
+        return search(nodes, source, cutoff=None if limit is None else floor(limit), reverse=reverse, target=target)
     nodes.leave_negative_weights()
     reverse = reverse and nodes.is_directed
     if isinstance(nodes.graph, ConvertedGraph) and is_tiny(nodes.graph):
-        found = shortest_in_tiny(nodes.graph, source, target, cutoff, reverse=reverse)
-        if found is not None:
-            return found
+        return shortest_in_tiny(nodes.graph, source, target, limit, reverse=reverse)
     return sssp(
-        nodes.store, source, weight=column, distance_limit=cutoff, target=target, reverse=reverse, resources=nodes.resources,
+        nodes.store, source, weight=column, distance_limit=limit, target=target, reverse=reverse, resources=nodes.resources,
     )  # fmt: skip
 
 

@@ -100,31 +100,29 @@ def search_tiny(
 
 def shortest_in_tiny(
     graph: ConvertedGraph, source: int, target: int | None, limit: float | None, *, reverse: bool
-) -> TinySearch | None:  # fmt: skip
-    """Find shortest paths by the weights of a graph that has some; None where they are too long for 64 bits."""
+) -> TinySearch:  # fmt: skip
+    """Find shortest paths by the weights of a graph that has some, none of them negative."""
     indptr, near, weights = _rows(graph, reverse=reverse)
     is_integer = weights.dtype.kind == "i"
     unreached = SHORTEST["wide" if is_integer else "float"][1]
     distance, parent = np.full(len(graph.nodes), unreached), np.full(len(graph.nodes), no_parent(near.dtype), near.dtype)
     bound = unreached
-    if limit is not None and limit != inf:
+    if limit is not None:
         bound = type(unreached)(floor(min(limit, 2.0**62)) if is_integer else limit)
     if target == source:
         bound = type(unreached)(0)
     targets = _NOBODY if target is None else np.array([target])
     called = indptr, near, weights, np.array([source]), targets, bound, MOST_WIDE if is_integer else unreached, distance, parent
     load_once(kernels.shortest_few, called)
-    status, _ = kernels.shortest_few(*called)
-    if status == kernels.GIVEN_UP:
-        return None
+    kernels.shortest_few(*called)
     is_reached, no_value = distance != unreached, UNREACHED if is_integer else inf
     return TinySearch(
         "distance", np.where(is_reached, distance, no_value), no_value, np.where(is_reached, parent.astype(np.int64), UNREACHED)
     )
 
 
-def eccentricities_in_tiny(graph: ConvertedGraph, sources: Array, *, weighted: bool) -> Array | None:
-    """Find the largest distance from some nodes, -1 or infinite where not all can be reached; None where they are too long for 64 bits.
+def eccentricities_in_tiny(graph: ConvertedGraph, sources: Array, *, weighted: bool) -> Array:
+    """Find the largest distance from some nodes, -1 or infinite where not all can be reached.
 
     `weighted`: by the weights of the graph, if it has any; else by the number of edges.
     """
@@ -136,8 +134,7 @@ def eccentricities_in_tiny(graph: ConvertedGraph, sources: Array, *, weighted: b
     farthest = np.empty(sources.size, distance.dtype)
     called = indptr, near, weights, sources, _NOBODY, MOST_WIDE if is_integer else unreached, distance, parent, farthest
     load_once(kernels.farthest_few, called)
-    if kernels.farthest_few(*called) == kernels.GIVEN_UP:
-        return None
+    kernels.farthest_few(*called)
     return np.where(farthest == unreached, UNREACHED, farthest) if is_integer else farthest
 
 

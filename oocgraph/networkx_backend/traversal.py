@@ -24,6 +24,7 @@ BLOCK_EDGES = 1 << 16
 
 
 def _source(nodes: Nodes, source: Any) -> Any:
+    hash(source)  # a TypeError, as of NetworkX, if that is impossible
     kind = "digraph" if nodes.is_directed else "graph"
     return nodes.require(source, f"The node {source} is not in the {kind}.", nx.NetworkXError)
 
@@ -38,8 +39,8 @@ def _tree(nodes: Nodes, source: Any, depth_limit: Any, *, reverse: bool = False)
 
 
 def _edges(nodes: Nodes, source: Any, depth_limit: Any, *, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
-    """Return the edges of a search tree, in breadth-first order."""
-    return _labelled(nodes, *_tree(nodes, source, depth_limit, reverse=reverse))
+    """Iterate over the edges of a search tree, in breadth-first order; the search is made when the first is asked for."""
+    yield from _labelled(nodes, *_tree(nodes, source, depth_limit, reverse=reverse))
 
 
 def _labelled(nodes: Nodes, *ends: Array) -> Iterator[tuple[Any, Any]]:
@@ -80,12 +81,14 @@ def _successors(source: Any, edges: Iterator[tuple[Any, Any]]) -> Iterator[tuple
 @algorithm()
 def bfs_layers(nodes: Nodes, sources: Any) -> Iterator[Any]:
     """See `networkx.bfs_layers`; of a store, an array of ids for each layer."""
+    return _layers(nodes, sources)
+
+
+def _layers(nodes: Nodes, sources: Any) -> Iterator[Any]:
     given = [sources] if sources in nodes else list(dict.fromkeys(sources))
     ids = [nodes.require(source, f"The node {source} is not in the graph.", nx.NetworkXError) for source in given]
-    return _layers(nodes, ids) if ids else iter(())
-
-
-def _layers(nodes: Nodes, ids: list[Any]) -> Iterator[Any]:
+    if not ids:
+        return
     nodes.charge(layers=8)
     found = search(nodes, ids)
     yield from nodes.in_groups(*groups(nodes.own(found, "level"), found.depth + 1), nodes.alone_in(found))
@@ -95,7 +98,7 @@ def _layers(nodes: Nodes, ids: list[Any]) -> Iterator[Any]:
 def descendants_at_distance(nodes: Nodes, source: Any, distance: Any) -> Any:
     """See `networkx.descendants_at_distance`."""
     start = nodes.require(source, f"The node {source} is not in the graph.", nx.NetworkXError)
-    if distance < 0 or distance != int(distance):
+    if not 0 <= distance < len(nodes) or distance != int(distance):
         return set()
     found = search(nodes, start, cutoff=distance)
     return nodes.as_set(np.flatnonzero(nodes.own(found, "level") == distance), () if distance else nodes.alone_in(found))

@@ -11,6 +11,7 @@ import numpy as np
 from oocgraph.algorithms.spanning import minimum_spanning_forest
 from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
 from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.store.graph import CSRStore
 
 ALGORITHMS = ("kruskal", "prim", "boruvka")
 """What NetworkX has to find spanning trees by; here the rounds are Boruvka's."""
@@ -55,6 +56,12 @@ def _refusal(given: Mapping[str, Any]) -> str | None:
     return f"edges with other attributes ({', '.join(sorted(others))}) are not supported" if others else None
 
 
+def _refusal_of_edges(given: Mapping[str, Any]) -> str | None:
+    if given["algorithm"] != "kruskal" and not isinstance(given["G"], CSRStore):
+        return f"algorithm={given['algorithm']!r} has another order of the edges; here it is that of 'kruskal'"
+    return _refusal(given)
+
+
 def _forest(nodes: Nodes, weight: Any) -> TreeEdges:
     """Return the edges of a minimum spanning forest, by ascending weight."""
     if nodes.is_directed:
@@ -71,7 +78,7 @@ def _forest(nodes: Nodes, weight: Any) -> TreeEdges:
     return TreeEdges(np.minimum(*ends), np.maximum(*ends), None if column is None else weights[order], weight)
 
 
-@algorithm(refuse=_refusal, takes_parallel_edges=False)
+@algorithm(refuse=_refusal_of_edges, takes_parallel_edges=False)
 def minimum_spanning_edges(
     nodes: Nodes, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True, ignore_nan: bool = False
 ) -> Iterator[Any]:

@@ -21,15 +21,20 @@ def _found(nodes: Nodes, node: Any) -> Any:
     return nodes.require(node, f"Node {node} not found in graph")
 
 
+def _start(nodes: Nodes, node: Any) -> Any:
+    hash(node)  # a TypeError, as of NetworkX, if that is impossible
+    return _found(nodes, node)
+
+
 def distances_from(nodes: Nodes, source: Any, weight: Any, cutoff: Any = None, *, reverse: bool = False) -> Mapping[Any, Any]:
     """Return the distance of each reached node; to the one that is given, if `reverse`."""
-    start = _found(nodes, source)
+    start = _start(nodes, source)
     return nodes.reached(shortest_paths(nodes, start, weight, cutoff=cutoff, reverse=reverse))
 
 
 def paths_from(nodes: Nodes, source: Any, weight: Any, cutoff: Any = None, *, reverse: bool = False) -> Mapping[Any, list[Any]]:
     """Return the path to each reached node; from it, if `reverse`."""
-    start = _found(nodes, source)
+    start = _start(nodes, source)
     return nodes.paths(shortest_paths(nodes, start, weight, cutoff=cutoff, reverse=reverse), reverse=reverse)
 
 
@@ -40,7 +45,8 @@ def _between(
 
     Edges beyond the target are not looked at if the search may `stop` there.
     """
-    start = _found(nodes, source)
+    start = _start(nodes, source)
+    hash(target)
     if target not in nodes:
         return None
     end = nodes.id_of(target)
@@ -77,7 +83,7 @@ def path_between(nodes: Nodes, source: Any, target: Any, weight: Any, *, stop: b
 def _both(nodes: Nodes, source: Any, target: Any, weight: Any, cutoff: Any = None, *, stop: bool = True) -> tuple[Any, Any]:
     """Return distances and paths; with a target, those to it alone."""
     if target is None:
-        found = shortest_paths(nodes, _found(nodes, source), weight, cutoff=cutoff)
+        found = shortest_paths(nodes, _start(nodes, source), weight, cutoff=cutoff)
         return nodes.reached(found), nodes.paths(found)
     between = _between(nodes, source, target, weight, cutoff, stop=stop)
     if between is None:
@@ -94,6 +100,7 @@ def dijkstra_path(nodes: Nodes, source: Any, target: Any, weight: Any = "weight"
 @algorithm()
 def dijkstra_path_length(nodes: Nodes, source: Any, target: Any, weight: Any = "weight") -> Any:
     """See `networkx.dijkstra_path_length`."""
+    _found(nodes, source)
     return distance_between(nodes, source, target, weight)
 
 
@@ -130,28 +137,30 @@ def _several(given: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _only(sources: Any) -> Any:
+def _only(nodes: Nodes, sources: Any) -> Any:
     if not sources:
         raise ValueError("sources must not be empty")
-    return next(iter(sources))
+    (source,) = sources
+    _found(nodes, source)
+    return source
 
 
 @algorithm(refuse=_several)
 def multi_source_dijkstra(nodes: Nodes, sources: Any, target: Any = None, cutoff: Any = None, weight: Any = "weight") -> tuple[Any, Any]:
     """See `networkx.multi_source_dijkstra`."""
-    return _both(nodes, _only(sources), target, weight, cutoff)
+    return _both(nodes, _only(nodes, sources), target, weight, cutoff)
 
 
 @algorithm(refuse=_several)
 def multi_source_dijkstra_path(nodes: Nodes, sources: Any, cutoff: Any = None, weight: Any = "weight") -> Mapping[Any, list[Any]]:
     """See `networkx.multi_source_dijkstra_path`."""
-    return paths_from(nodes, _only(sources), weight, cutoff)
+    return paths_from(nodes, _only(nodes, sources), weight, cutoff)
 
 
 @algorithm(refuse=_several)
 def multi_source_dijkstra_path_length(nodes: Nodes, sources: Any, cutoff: Any = None, weight: Any = "weight") -> Mapping[Any, Any]:
     """See `networkx.multi_source_dijkstra_path_length`."""
-    return distances_from(nodes, _only(sources), weight, cutoff)
+    return distances_from(nodes, _only(nodes, sources), weight, cutoff)
 
 
 @algorithm()

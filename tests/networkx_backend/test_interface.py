@@ -10,6 +10,7 @@ import sys
 
 import networkx as nx
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import oocgraph
@@ -205,14 +206,25 @@ def test_a_store_that_kept_duplicates_is_a_multigraph(tmp_path):
 
 def test_a_store_becomes_a_graph_of_networkx(tmp_path):
     """With its edge columns; one that is too large is refused before."""
-    import pyarrow as pa
-
     table = pa.table({"source": ["a", "b"], "target": ["b", "c"], "weight": [1.5, 2.0], "kind": ["x", "y"]})
     store = oocgraph.build_csr(table, tmp_path / "g.zarr", columns=["source", "target", "kind"], weight="weight")
     found = BackendInterface.convert_to_nx(store)
     assert sorted(found.edges(data=True)) == [("a", "b", {"kind": "x", "weight": 1.5}), ("b", "c", {"kind": "y", "weight": 2.0})]
     with nx.config.backends.oocgraph(memory_budget="1k"), pytest.raises(BudgetError, match="as a graph of NetworkX"):
         BackendInterface.convert_to_nx(store)
+
+
+@pytest.mark.parametrize(("directed", "kind"), [(False, nx.MultiGraph), (True, nx.MultiDiGraph)])
+def test_a_store_with_parallel_edges_becomes_a_multigraph(directed, kind):
+    """All edges are in it, the shorter of two as well."""
+    table = pa.table({"source": [1, 1, 2, 4], "target": [2, 2, 3, 3], "weight": [1.0, 9.0, 2.0, 5.0]})
+    store = oocgraph.build_csr(table, columns=["source", "target"], weight="weight", duplicates="keep", directed=directed)
+    found = BackendInterface.convert_to_nx(store)
+    assert type(found) is kind
+    assert sorted(found.edges(data="weight")) == [(1, 2, 1.0), (1, 2, 9.0), (2, 3, 2.0), tuple([4, 3, 5.0] if directed else [3, 4, 5.0])]
+    assert nx.dijkstra_path_length(store, 1, 3, backend="networkx") == nx.dijkstra_path_length(store, 1, 3) == 3.0
+    with nx.config(fallback_to_nx=True):
+        assert nx.closeness_centrality(store, distance="weight") == nx.closeness_centrality(found, distance="weight")
 
 
 MEASURES = ("eccentricity", "diameter", "radius", "center", "periphery")
