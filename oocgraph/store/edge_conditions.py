@@ -2,8 +2,8 @@
 
 In: the text that a user gives as ``where=``, and a graph. Out: `EdgeCondition`, which tells of blocks of the columns which edges count.
 Python's parser makes a tree of the text, and only the nodes named here are accepted in it. A name that is none of Python's stands between
-backticks. A number is rounded to the dtype of the column that it is compared with. A comparison of strings is evaluated once for each
-distinct string; edges then look its result up by their code.
+backticks; of every other the parser gives the NFKC form, so columns are found by theirs. A number is rounded to the dtype of the column
+that it is compared with. A comparison of strings is evaluated once for each distinct string; edges then look its result up by their code.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import ast
 import math
 import operator
 import re
+import unicodedata
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -120,7 +121,7 @@ def edge_condition(text: Any, store: GraphArrays) -> EdgeCondition:
         raise ArgumentTypeError(f"where is {text!r}; give a condition on edge columns as a text, such as 'year < 2020'")
     if len(text) > MOST_CHARACTERS:
         raise ArgumentError(f"where has {len(text):,} characters; give a condition of at most {MOST_CHARACTERS:,}")
-    stripped = text.replace("\r", " ").replace("\n", " ").strip()
+    stripped = _on_one_line(text).strip()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
@@ -140,25 +141,44 @@ def edge_condition(text: Any, store: GraphArrays) -> EdgeCondition:
 _EXAMPLES = 'write it as in: kind == "Depends", year < 2020 and not kind in ["a", "b"]'
 
 
-def _without_backticks(text: str) -> tuple[str, dict[str, str]]:
-    """Put a name of Python's in place of each name between backticks, outside of strings; return the text, and what those stand for.
+def _on_one_line(text: str) -> str:
+    """Return the text with spaces for line breaks and comments; both stay as many bytes.
 
-    It takes as many bytes, so that places in the text are the same.
+    Raises
+    ------
+    ArgumentError
+        A line breaks inside of a string.
     """
-    names: dict[str, str] = {}
 
-    def named(found: re.Match[str]) -> str:
+    def spaces(found: re.Match[str]) -> str:
+        if found["string"] and ("\n" in found[0] or "\r" in found[0]):
+            raise ArgumentError(f"where is {text!r}: a line breaks in the text at character {found.start() + 1}; write the break as \\n")
+        return " " * len(found[0].encode()) if found["comment"] or found["line_break"] else found[0]
+
+    return _PIECES.sub(spaces, text)
+
+
+def _without_backticks(text: str) -> tuple[str, dict[tuple[int, int], str]]:
+    """Put underscores in place of each name between backticks; return the text, and the names by their first and last byte in it.
+
+    They take as many bytes, so that places in the text are the same.
+    """
+    names: dict[tuple[int, int], str] = {}
+
+    def underscores(found: re.Match[str]) -> str:
         if not (name := found["name"]):
             return found[0]
-        placeholder = f"_{len(names)}".ljust(len(found[0].encode()), "_")
-        names[placeholder] = name
-        return placeholder
+        start, num_bytes = len(text[: found.start()].encode()), len(found[0].encode())
+        names[start, start + num_bytes] = name
+        return "_" * num_bytes
 
-    return _BACKTICKS.sub(named, text), names
+    return _PIECES.sub(underscores, text), names
 
 
-_BACKTICKS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?P<name>[^`]+)`""")
-"""Strings, and names between backticks."""
+_PIECES = re.compile(
+    r"""(?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|`(?P<name>[^`]+)`|(?P<comment>#[^\r\n]*)|(?P<line_break>[\r\n])""", re.DOTALL
+)
+"""Strings, names between backticks, and what Python takes for space."""
 
 
 class _Column(NamedTuple):
@@ -169,7 +189,7 @@ class _Column(NamedTuple):
 class _Reader:
     """Reads the tree of one condition."""
 
-    def __init__(self, text: str, store: GraphArrays, names: Mapping[str, str]) -> None:
+    def __init__(self, text: str, store: GraphArrays, names: Mapping[tuple[int, int], str]) -> None:
         self.text, self.store, self.names, self.used, self.tables = text, store, names, set[str](), list[Table]()
 
     def fail(self, node: ast.AST, what: str) -> ArgumentError:
@@ -281,13 +301,23 @@ class _Reader:
 
     def column(self, node: ast.Name) -> _Column:
         """Return the column of a name."""
-        said = self.names.get(node.id, node.id)
-        columns, name = self.store.attributes.columns, self.store.attributes.stored_column(said)
-        if name not in columns:
+        columns = self.store.attributes.columns
+        said = self.names.get((node.col_offset, node.end_col_offset or 0)) or self.name(node)
+        if (name := self.store.attributes.stored_column(said)) not in columns:
             there = ", ".join(one if one.isidentifier() else f"`{one}`" for one in columns) or "(none: build the graph with edge_columns)"
             raise self.fail(node, f"there is no edge column {said!r}; there are {there}")
         self.used.add(name)
         return _Column(name, columns[name])
+
+    def name(self, node: ast.Name) -> str:
+        """Return the name whose NFKC form Python's parser gives: a column's, or as it was written where there is none."""
+        weight = self.store.attributes.weight_name
+        known = dict.fromkeys([*self.store.attributes.columns, *([weight] if weight else [])])
+        alike = [one for one in known if unicodedata.normalize("NFKC", one) == node.id]
+        if len(alike) > 1:
+            names = " and ".join(map(ascii, alike))
+            raise self.fail(node, f"the columns {names} are one name to Python; write the one that you mean between backticks")
+        return alike[0] if alike else self.text.encode()[node.col_offset : node.end_col_offset].decode()
 
     def number(self, column: _Column, value: Any) -> Any:
         """Return a number as the values of a column are compared with it."""
@@ -296,7 +326,7 @@ class _Reader:
                 try:
                     return np.dtype(column.kind).type(value)
                 except OverflowError:
-                    return np.dtype(column.kind).type(math.copysign(math.inf, value))
+                    return np.dtype(column.kind).type(math.inf if value > 0 else -math.inf)
         if isinstance(value, float) and math.isfinite(value) and value == int(value):
             return int(value)  # of 64 bits not rounded to a float
         return int(value) if isinstance(value, bool) else value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -188,3 +190,58 @@ def test_names_between_backticks(tmp_path):
         found("`ü` == 1 or `ü` < 'é'")
     with pytest.raises(ArgumentError, match="no condition"):
         found("`Rel type == 'b'")
+
+
+def test_line_breaks_and_comments(tmp_path):
+    """Outside of strings they are spaces; a string has none."""
+    frame = pd.DataFrame({"source": [0, 0], "target": [1, 2], "s": ["a\nb", "a b"]})
+    store = oocgraph.build_csr(frame, tmp_path / "g", directed=True, columns=["source", "target", "s"])
+
+    def found(text):
+        return sorted(dict(oocgraph.bfs(store, 0, where=text).reached()))
+
+    assert found("s == 'a\\nb'") == [0, 1]
+    assert found("# those\ns >= 'a'  # it's all\r\n and s == 'a b'") == [0, 2]
+    assert found("s == '#' or s == 'a b'") == [0, 2]
+    for text in ("s == 'a\nb'", 's in ["a", "a\r\nb"]', "s == 'a\\\nb'"):
+        with pytest.raises(ArgumentError, match=r"a line breaks in the text at character \d+; write the break as \\n"):
+            found(text)
+
+
+MICRO, MU, LIGATURE, DECOMPOSED = "\u00b5", "\u03bc", "\ufb01", "gro\u0308sse"
+
+
+@pytest.mark.parametrize("name", [MICRO, MU, LIGATURE, DECOMPOSED])
+@pytest.mark.parametrize("is_weight", [False, True])
+def test_names_are_found_by_the_form_that_python_gives_them(tmp_path, name, is_weight):
+    frame = pd.DataFrame({"source": [0, 0], "target": [1, 2], name: [1, 2]})
+    options = {"weight": name} if is_weight else {"columns": ["source", "target", name]}
+    store = oocgraph.build_csr(frame, tmp_path / "g", directed=True, **options)
+    for written in (name, f"`{name}`", unicodedata.normalize("NFKC", name)):
+        assert oocgraph.bfs(store, 0, where=f"{written} == 2").num_reached == 2
+
+
+def test_columns_that_are_one_name_to_python_need_backticks(tmp_path):
+    frame = pd.DataFrame({"source": [0, 0], "target": [1, 2], MICRO: [1, 2], MU: [2, 2]})
+    store = oocgraph.build_csr(frame, tmp_path / "g", directed=True, columns=["source", "target", MICRO, MU])
+    for name in (MICRO, MU):
+        with pytest.raises(ArgumentError, match=r"'\\xb5' and '\\u03bc' are one name to Python; .* between backticks, at character 1"):
+            oocgraph.bfs(store, 0, where=f"{name} == 1")
+    assert [oocgraph.bfs(store, 0, where=f"`{name}` == 2").num_reached for name in (MICRO, MU)] == [2, 3]
+
+
+def test_no_name_is_taken_for_one_between_backticks(tmp_path):
+    columns = {"x y": [1, 2], "_0___": [3, 4]}
+    frame = pd.DataFrame({"source": [0, 0], "target": [1, 2], **columns})
+    store = oocgraph.build_csr(frame, tmp_path / "g", directed=True, columns=["source", "target", *columns])
+    assert oocgraph.bfs(store, 0, where="`x y` == 1 and _0___ == 3").num_reached == 2
+    with pytest.raises(ArgumentError, match="there is no edge column '`x y``x y`'"):
+        oocgraph.bfs(store, 0, where="`x y``x y` == 1")
+
+
+@pytest.mark.parametrize("text", ["price < {}", "half in [{}, -{}]", "year < {}", "small in [{}]", "price > -{}"])
+def test_numbers_larger_than_any_float(store, text):
+    text = text.replace("{}", "9" * 400)
+    assert edge_condition(text, store).columns
+    if "half" not in text:
+        assert met(store, text) == by_python(text)
