@@ -266,7 +266,7 @@ class Draws:
 
     def _export(self, graph, out):
         out = out.with_suffix(self._one([".parquet", ".npz", ".sg"]))
-        options = [*self._maybe("--order", "store", share=0.3), *self._threads()]
+        options = [*(self._maybe("--order", "store", share=0.3) if out.suffix != ".parquet" else []), *self._threads()]
         weight = self._maybe("--weight", "length") if graph == "columns" and out.suffix == ".npz" else []
         return ["export", self.graphs[graph], out, *options, *weight], out
 

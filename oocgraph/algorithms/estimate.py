@@ -170,7 +170,11 @@ def _of_search(sizes: GraphSizes, threads: int, held: int, id_bytes: float) -> d
 def _of_edges(edges: EdgeSource, source: Any, options: BuildOptions, threads: int, held: int, free: dict[str, int]) -> Estimate:
     payload = choose_payload(edges, options.duplicates)
     sample = _Sample(edges)
-    num_rows = edges.num_rows if edges.num_rows is not None else sample.num_rows if sample.is_all else _text_rows(source, edges)
+    num_rows = edges.num_rows
+    if num_rows is None:
+        num_rows = sample.num_rows if sample.is_all else edges.likely_rows
+    if num_rows is None:
+        num_rows = _text_rows(source, edges)
     num_vertices = sample.num_vertices(num_rows, edges)
     directed = bool(edges.directed) if options.directed is None else options.directed
     num_edges = sample.num_edges(directed=directed) if sample.is_all else num_rows

@@ -133,7 +133,7 @@ def multi_source_bfs(
     fields.pop("peak_host_bytes")
     fields[peak_name(client)] = sampler.peak_bytes
     names = ("num_reached", "depth", "sum_distances", "sum_inverse_distances")
-    columns = [fields.pop(name).tolist() for name in names]
+    columns = [fields.pop(name) for name in names]
     rows = [{"source": source, **dict(zip(names, row, strict=True))} for source, *row in zip(fields.pop("sources"), *columns, strict=True)]
     emit({**fields, "searches": rows}, as_json=as_json, title=repr(result))
     if not as_json:

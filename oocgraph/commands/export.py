@@ -19,7 +19,13 @@ from oocgraph.commands.common import (
 @click.command()
 @click.argument("graph", metavar="GRAPH")
 @click.argument("out", metavar="OUT")
-@click.option("--order", type=click.Choice(["input", "store"]), default="input", show_default=True, help="Vertex numbers in OUT.")
+@click.option(
+    "--order",
+    type=click.Choice(["input", "store"]),
+    default="input",
+    show_default=True,
+    help="Vertex numbers in OUT; an edge list has ids.",
+)
 @click.option("--weight", metavar="NAME", help="Edge column of the values in .npz, .mtx and .wsg.  [default: the weight]")
 @check_pages_option
 @resources_options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from math import isinf
 from typing import Any
 
 import click
@@ -12,6 +13,9 @@ from oocgraph.commands.common import as_json_text, check_pages_option, json_opti
 
 LINES = 4096
 """Lines printed at once."""
+
+ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
+"""What a string may not have in a line of columns between tabs, and what is printed in its place."""
 
 _ids = click.argument("ids", metavar="ID...", nargs=-1, required=True)
 _direction = click.option(
@@ -43,9 +47,10 @@ fanout_option = click.option(
 def neighbors(
     graph: str, ids: Sequence[str], *, direction: str, columns: Sequence[str], check_pages: bool, memory: str | None, as_json: bool
 ) -> None:
-    """Print the edges of vertices of the graph store GRAPH: source, target and columns of an edge a line, separated by tabs.
+    r"""Print the edges of vertices of the graph store GRAPH: source, target and columns of an edge a line, separated by tabs.
 
-    Only the pages that hold the edges are read. Those to vertices of large degree come first.
+    Only the pages that hold the edges are read. Those to vertices of large degree come first. In strings a tab is printed as \t, line
+    breaks as \n and \r, and a backslash as \\.
     """
     from oocgraph.store.graph import open_graph
 
@@ -78,7 +83,7 @@ def sample(
 ) -> None:  # fmt: skip
     """Draw neighbours of vertices of the graph store GRAPH, of these neighbours, and so on: hop, source and target of an edge a line.
 
-    All edges of a vertex are equally likely. Only the pages of the drawn edges are read.
+    All edges of a vertex are equally likely. Only the pages of the drawn edges are read. Strings are printed as `oocgraph neighbors` does.
     """
     from oocgraph.store.graph import open_graph
 
@@ -88,10 +93,15 @@ def sample(
 
 
 def _print(columns: dict[str, list[Any]], *, as_json: bool) -> None:
-    """Print columns of one length as lines, or as one JSON object."""
+    """Print columns of one length as lines, or as one JSON object, in which an infinite value is a string as JavaScript writes it."""
     if as_json:
-        click.echo(as_json_text(columns))
+        click.echo(as_json_text({name: [_finite(one) for one in values] for name, values in columns.items()}))
         return
-    lines: Iterable[str] = ("\t".join(map(str, row)) for row in zip(*columns.values(), strict=True))
+    lines: Iterable[str] = ("\t".join(str(one).translate(ESCAPES) for one in row) for row in zip(*columns.values(), strict=True))
     while some := list(islice(lines, LINES)):
         click.echo("\n".join(some))
+
+
+def _finite(value: Any) -> Any:
+    """Return a value as JSON, which has no infinity, can hold it."""
+    return ("Infinity" if value > 0 else "-Infinity") if isinstance(value, float) and isinf(value) else value

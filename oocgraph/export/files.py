@@ -104,12 +104,13 @@ def export_graph(
         ``.parquet``: an edge list with the columns source, target and every edge column, under the user's ids, each undirected edge once.
         ``.csv``, ``.tsv``, and these with ``.gz``: the same as text, with a header; strings are in double quotes.
         Types of text are guessed when it is read: ids such as "01" come back as numbers where all look like some. Parquet keeps them, and
-        empty ids and strings with line breaks, which text is refused for.
+        empty ids, strings with line breaks and integers from 2**63 on, which text is refused for.
         ``.npz``: a CSR for `scipy.sparse.load_npz`, entry (i, j) between the i-th and the j-th input id ascending, isolated included.
         ``.mtx``, ``.mtx.gz``: Matrix Market, numbered likewise from 1, undirected graphs as symmetric.
         ``.sg``: GAPBS, numbered likewise, without weights; ``.wsg``: with integer ones of up to 32 bits.
     order
-        ``input``: vertices numbered by their ids as above. ``store``: by degree, isolated vertices left out. Edge lists have ids anyway.
+        ``input``: vertices numbered by their ids as above. ``store``: by degree, isolated vertices left out; refused for edge lists, which
+        have ids.
     weight
         Numeric edge column of the values in ``.npz``, ``.mtx`` and ``.wsg``; the graph's weight when not given; without one, ones in
         ``.npz``, none in ``.mtx``.
@@ -150,6 +151,10 @@ def export_graph(
         raise OutputError(f"{path}: unknown extension {path.suffix!r} for an export; choose one of {', '.join(WRITERS)}")
     if order not in ("input", "store"):
         raise OutputError(f"order is {order!r}; it must be 'input' or 'store'")
+    if order == "store" and form in EDGE_LISTS:
+        raise OutputError(
+            f"{path}: order is 'store', a numbering of vertices, but an edge list has their ids; leave it out, or use .npz, .mtx or .sg"
+        )
     output_place(out, kind="file", overwrite=overwrite)
     column = weight_column(store, weight) if form in (".npz", ".wsg", *MATRIX_MARKET) else None
     if form in GAPBS:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.arrow import from_numbers, header_text, table_text
+from oocgraph.arrow import from_numbers, header_text, table_text, to_numbers
 from oocgraph.errors import OutputError
 from oocgraph.export.edge_tables import EdgeTables, table_blocks
 from oocgraph.export.job import Job
@@ -25,6 +25,7 @@ from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import input_positions
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
+from oocgraph.types import Array
 
 GZIP_LEVEL = 4
 
@@ -49,13 +50,18 @@ def write_table_text(job: Job, file: Path, _: str | None) -> None:
     Raises
     ------
     OutputError
-        An edge column is called source or target, or a string is one that no build reads from text.
+        An edge column is called source or target, or a string or number is one that no build reads from text.
     """
+    import pyarrow as pa
+
     tables = EdgeTables(job.store)
     delimiter = "\t" if job.form.startswith(".tsv") else ","
 
     def text(block: RowBlock) -> bytes:
         table = tables.table(block)
+        for name in table.column_names[NUM_ENDS:]:
+            if table.schema.field(name).type == pa.uint64():
+                _refuse_wide(job, name, to_numbers(table.column(name).combine_chunks()))
         for name in tables.texts:
             position = table.schema.get_field_index(name)
             table = table.set_column(position, name, table.column(name).cast("large_string"))
@@ -91,8 +97,26 @@ def _refuse_strings(job: Job, table: Any) -> None:
                 )
 
 
+def _refuse_wide(job: Job, name: str, values: Array) -> None:
+    """Refuse integers that are above those of 64 bits with a sign, which alone a build reads from text.
+
+    Raises
+    ------
+    OutputError
+        There is one.
+    """
+    if (largest := int(values.max(initial=0))) > np.iinfo(np.int64).max:
+        raise OutputError(f"{job.store.url}: {name} {largest} is 2**63 or more, which no build reads from text; export to .parquet or .npz")
+
+
 def write_matrix(job: Job, file: Path, column: str | None) -> None:
-    """Write the adjacency matrix; entry (i, j) is the edge from the i-th to the j-th input id ascending, or store number."""
+    """Write the adjacency matrix; entry (i, j) is the edge from the i-th to the j-th input id ascending, or store number.
+
+    Raises
+    ------
+    OutputError
+        A value is one that no build reads from text.
+    """
     import pyarrow as pa
 
     store, a = job.store, job.store.attributes
@@ -103,7 +127,10 @@ def write_matrix(job: Job, file: Path, column: str | None) -> None:
         kept = slice(None) if a.directed else ends[0] >= ends[1]
         columns = [from_numbers(end[kept].astype(np.int64) + 1) for end in ends]
         if column is not None:
-            columns.append(from_numbers(store.array(f"out/{column}").read(block.start, block.stop)[kept]))
+            values = store.array(f"out/{column}").read(block.start, block.stop)[kept]
+            if values.dtype == np.uint64:
+                _refuse_wide(job, column, values)
+            columns.append(from_numbers(values))
         return table_text(pa.Table.from_arrays(columns, names=["row", "column", "value"][: len(columns)]), " ")
 
     each = MIN_BLOCK_ENTRIES + job.budget.available_bytes // (job.workers.num_threads + 2) // ENTRY_BYTES

@@ -18,7 +18,6 @@ from oocgraph.config import settings
 from oocgraph.errors import OutputError, StoreError
 from oocgraph.ingest.build import BuildReport, build_with_report, reading_options
 from oocgraph.ingest.build_job import BuildOptions, Phase
-from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.merge_job import check_alike, check_order, check_room, check_source, in_store, limit_of, load_merge, merge_and_publish
 from oocgraph.ingest.sources import open_requested
 from oocgraph.memory import PeakSampler
@@ -193,7 +192,7 @@ def append_with_report(
     options = in_store(store, options)
     if store.attributes.id_kind == "string" and store.num_vertices:
         options = replace(options, id_kind=options.id_kind or "string")
-    edges: EdgeSource = source if hasattr(source, "streams") else open_requested(source, options)
+    edges = open_requested(source, options)
     check_source(store, edges)
     limit = limit_of(options)
     store.confirm()

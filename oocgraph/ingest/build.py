@@ -115,7 +115,8 @@ def build_csr(
         GAPBS' weighted files bring theirs.
     directed
         Default: what the source says (graphs of NetworkX, ``.sg``, symmetric Matrix Market), else undirected, also of a matrix that is not
-        symmetric: give True for edges that lead from row to column alone.
+        symmetric: give True for edges that lead from row to column alone. A directed graph has each edge of an undirected source in both
+        directions.
     num_vertices
         Declares that the vertices are ``0 .. num_vertices - 1``.
     id_kind
@@ -216,7 +217,7 @@ def opened_edges(source: Any, options: BuildOptions) -> EdgeSource:
     InputError
         It cannot be read, or its ids are of another kind than was asked for.
     """
-    edges: EdgeSource = source if hasattr(source, "streams") else open_requested(source, options)
+    edges = open_requested(source, options)
     if options.id_kind not in (None, edges.id_kind):
         raise InputError(
             f"{edges.description}: the ids are {edges.id_kind}, and id_kind={options.id_kind!r} is asked for, which only text files can be "

@@ -86,7 +86,6 @@ class BuildOptions(Request):
         A choice is not one of those that there are.
     """
 
-    directed: bool | None = None
     duplicates: Duplicates | None = None
     keep_self_loops: bool = False
     vertex_order: AskedOrder = "degree"

@@ -96,7 +96,11 @@ def read_streams(edges: EdgeSource, block_rows: int) -> list[EdgeStream]:
 
 
 def _guarded_stream(description: str, stream: EdgeStream) -> Iterator[EdgeBlock]:
-    return guarded(description, stream())
+    for block in guarded(description, stream()):
+        if len(block.source) != len(block.target):
+            sizes = f"{len(block.source):,} sources and {len(block.target):,} targets"
+            raise InputError(f"{description}: a block has {sizes}; give as many of both")
+        yield block
 
 
 def guarded(description: str, items: Iterator[Item]) -> Iterator[Item]:

@@ -107,9 +107,12 @@ def read_edges(edges: EdgeSource, ids: RangeIds, job: Job) -> tuple[BinFiles, Co
         first, length, bits = np.int64(ids.first), np.uint64(ids.num_ids), np.uint64(key_bits(ids.num_ids))
         bad = edge_keys(block.source, block.target, first, length, bits, not job.directed, keys)
         if bad >= 0:
+            declared = "that were declared; correct num_vertices, or the edge"
+            if edges.num_vertices is None:
+                declared = "that the statistics of the file give; they are wrong: write the file again"
             raise InputError(
                 f"{edges.description}: row {block.first_row + bad + 1} is an edge from {block.source[bad]} to {block.target[bad]}, outside "
-                f"the ids {ids.first} to {ids.first + ids.num_ids - 1} that were declared; correct num_vertices, or the edge"
+                f"the ids {ids.first} to {ids.first + ids.num_ids - 1} {declared}"
             )
         return keys
 

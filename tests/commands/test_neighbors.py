@@ -44,6 +44,20 @@ def test_more_edges_than_are_printed_at_once(run, tmp_path):
     assert sorted(int(line.split("\t")[1]) for line in lines) == list(range(1, 10_001))
 
 
+def test_an_edge_is_a_line_whatever_its_strings_are(run, tmp_path):
+    """Of ids and columns; JSON has them as they are."""
+    odd, kind = "x\ny\t\r", "back\\slash\n"
+    oocgraph.build_csr(pa.table({"source": ["a"], "target": [odd], "kind": [kind]}), tmp_path / "g.zarr", columns=(None, None, "kind"))
+    assert run("neighbors", tmp_path / "g.zarr", "a").stdout == "a\tx\\ny\\t\\r\n"
+    assert run("neighbors", tmp_path / "g.zarr", "a", "--column", "kind").stdout == "a\tx\\ny\\t\\r\tback\\\\slash\\n\n"
+    assert run("sample", tmp_path / "g.zarr", "a", "--fanout", "1").stdout == "0\ta\tx\\ny\\t\\r\n"
+    assert run("neighbors", tmp_path / "g.zarr", "a", "--column", "kind", "--json").json == {
+        "source": ["a"],
+        "target": [odd],
+        "kind": [kind],
+    }
+
+
 def test_what_cannot_be_done_is_refused(run, refused, kinds, kron, tmp_path):
     refused("neighbors", tmp_path / "no.zarr", "a", words=["no.zarr"])
     refused("neighbors", kinds, words=["ID..."])

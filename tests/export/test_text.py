@@ -7,6 +7,7 @@ import gzip
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.io
 
@@ -120,6 +121,28 @@ def test_the_same_bytes_however_blocks_are_cut(tmp_path, name, monkeypatch):
         monkeypatch.setattr(module, "BLOCK_ENTRIES", 333)
     export_graph(graph, tmp_path / f"b{name}", resources=Resources(threads=3))
     assert (tmp_path / f"a{name}").read_bytes() == (tmp_path / f"b{name}").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["g.csv", "g.tsv.gz", "g.parquet"])
+def test_an_edge_list_has_no_order_of_the_store(tmp_path, name):
+    with pytest.raises(OutputError, match=r"order is 'store'.*an edge list has their ids; leave it out"):
+        export_graph(build_csr(([1], [2])), tmp_path / name, order="store")
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("name", ["g.csv", "g.tsv", "g.mtx", "g.mtx.gz"])
+@pytest.mark.parametrize("value", [2**63 - 1, 2**63])
+def test_integers_that_no_build_reads_from_text_are_refused(tmp_path, name, value):
+    table = pa.table({"source": [0, 1], "target": [1, 2], "weight": pa.array([1, value], pa.uint64())})
+    graph = build_csr(table, weight="weight")
+    if value < 2**63:
+        export_graph(graph, tmp_path / name)
+        again = build_csr(tmp_path / name, weight="weight")
+        assert [batch.to_pydict() for batch in again.edges()] == [batch.to_pydict() for batch in graph.edges()]
+        return
+    with pytest.raises(OutputError, match=f"weight {value} is .* no build reads from text; export to .parquet"):
+        export_graph(graph, tmp_path / name)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["g.csv", "g.mtx"])

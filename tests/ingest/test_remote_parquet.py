@@ -11,7 +11,8 @@ import pytest
 
 from oocgraph import build_csr, export_graph
 from oocgraph.errors import InputError, InputNotFoundError, MissingDependencyError
-from tests.ingest.helpers import refused
+from oocgraph.ingest.sources import open_source
+from tests.ingest.helpers import read, refused
 from tests.ingest.helpers_build import assert_same_store
 from tests.store import keyed
 
@@ -44,6 +45,18 @@ def test_a_file_and_a_folder_at_a_url(edges, memory, tmp_path):
     for number, url in enumerate(("memory://lists/edges.parquet", "memory://lists", f"file://{edges}")):
         build_csr(url, tmp_path / str(number), weight="weight")
         assert_same_store(tmp_path / "expected", tmp_path / str(number))
+
+
+def test_what_is_hidden_in_a_folder_is_not_read_here_or_there(memory, tmp_path):
+    """Neither a file nor what lies in a folder."""
+    names = ["a.parquet", "kind=x/b.parquet", "_temporary/0/p.parquet", ".ipynb_checkpoints/p.parquet", "kind=x/.c/p.parquet", "_p.parquet"]
+    for number, name in enumerate(names):
+        path = tmp_path / "_base" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"source": [number], "target": [number + 10]}), path)
+    memory.put(str(tmp_path / "_base"), "/_base", recursive=True)
+    for place in (tmp_path / "_base", "memory://_base"):
+        assert sorted(read(open_source(place))[0]) == [0, 1]
 
 
 def test_options_come_from_the_configuration(edges, tmp_path):

@@ -81,6 +81,9 @@ def test_damaged(tmp_path):
     refused(path, "stored edge 10", "negative")
     path.write_bytes(data[:25] + struct.pack("<q", 1 << 40) + data[33:])
     refused(path, "offsets", "ascend")
+    for vertex, offset in ((0, 1), (7, 9)):
+        path.write_bytes(data[: 17 + 8 * vertex] + struct.pack("<q", offset) + data[25 + 8 * vertex :])
+        refused(path, "offsets", "ascend from 0 to 11")
 
 
 def test_weights_under_the_wrong_name(tmp_path):

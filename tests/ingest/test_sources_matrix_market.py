@@ -67,6 +67,8 @@ def test_no_entries(tmp_path):
         (f"{BANNER} pattern general\n2 2 2\n1 0\n1 2\n", ("line 3", "'column'", "0 is not within 1 .. 2")),
         (f"{BANNER} pattern general\n2 2 2\n1 2\n-1 2\n", ("line 4", "-1 is negative")),
         (f"{BANNER} pattern general\n2 2 2\n1 2\n1 x\n", ("line 4", "'x'")),
+        (f"{BANNER} integer general\n2 2 2\n0x1 2 1\n1 1 1\n", ("line 3", "'row'", "'0x1' is not a number")),
+        (f"{BANNER} integer general\n2 2 2\n1 2 1\n1 1 0x10\n", ("line 4", "'weight'", "'0x10' is not int64")),
         (f"{BANNER} pattern general\n2 2 2\n1 2\n1 1.5\n", ("line 4", "fractional")),
         (f"{BANNER} pattern general\n2 2 2\n1 2\n1\n", ("line 4", "1 columns but 2")),
         (f"{BANNER} real general\n2 2 2\n1 2 1\n1 1\n", ("line 4", "2 columns but 3")),

@@ -57,7 +57,9 @@ def test_npy_without_edges(tmp_path, shape):
         (np.zeros(5, int), ("(5,)", "(num_edges, 2)")),
         (np.zeros((5, 2, 1), int), ("(5, 2, 1)",)),
         (np.zeros((5, 2), complex), ("complex", "integers")),
-        (np.zeros((5, 2), "U3"), ("<U3", "integers")),
+        (np.zeros((5, 2), "U3"), ("<U3", "numpy.load", "Parquet")),
+        (np.array([[1, 2], [2**24, 3]], "f4"), ("row 1", "'0'", "overflows", "2**24")),
+        (np.array([[1, 2], [3, 2**11]], "f2"), ("row 1", "'1'", "overflows", "2**11")),
         (np.array([[1, 2], [3, -4]]), ("row 1", "'1'", "-4 is negative")),
         (np.array([[1, 2], [2**63, 4]], np.uint64), ("row 1", "'0'", "overflows")),
         (np.array([[1, 2], [3, 2.5]]), ("row 1", "fractional")),
@@ -106,6 +108,10 @@ def test_npz_of_columns(tmp_path, write):
     check(open_source(path, weight_column="w"), EDGES, {"w": [0.5, 1, 2, 3, 4]}, weight="w", columns={"w": "float32"})
     refused(path, "no column 'x'", "'src', 'dst', 'w', 'other'", edge_columns=["x"])
     refused(path, "'other' has shape (3,)", edge_columns=["other"])
+    write(path, src=np.array(SOURCE), dst=np.array(TARGET), kind=np.array(["a"] * 5))
+    refused(path, "'kind'", "<U1", "Parquet or CSV", edge_columns=["kind"])
+    write(path, src=np.array(["a"]), dst=np.array(["b"]))
+    refused(path, "'src'", "<U1", "numpy.load")
     write(path, src=np.array(SOURCE), dst=np.array([1, 2, 3, 4, -5]))
     refused(path, "row 4", "'dst'", "negative")
 

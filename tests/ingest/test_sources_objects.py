@@ -1,5 +1,6 @@
 """Sources in memory: arrays, tables, matrices, graphs."""
 
+import dask
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -7,6 +8,8 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 
+from oocgraph import build_csr
+from oocgraph.errors import InputError
 from oocgraph.ingest.sources import open_source
 from tests.ingest.helpers import SOURCE, TARGET, check, plain, read, refused
 
@@ -166,6 +169,94 @@ def test_networkx(kind):
     assert source.extra_vertices.dtype == np.int64
 
 
+def spare_matrix(kind):
+    """Make a matrix of three entries with room behind them, which SciPy takes as it is."""
+    matrix = kind(np.array([[0, 1, 0], [0, 0, 2], [3, 0, 0.0]]))
+    matrix.data = np.append(matrix.data, np.full(100, 9.0))
+    matrix.indices = np.append(matrix.indices, np.zeros(100, matrix.indices.dtype))
+    return matrix
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csc_array])
+def test_scipy_matrix_with_room_behind_its_entries(kind, tmp_path):
+    """Of the object and of its file."""
+    matrix = spare_matrix(kind)
+    scipy.sparse.save_npz(tmp_path / "m.npz", matrix)
+    for source in (open_source(matrix), open_source(tmp_path / "m.npz")):
+        assert sorted(zip(*read(source)[:2], strict=True)) == [(0, 1), (1, 2), (2, 0)]
+        assert source.num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"indptr": [0, 2, 1, 3]}, ("'indptr'", "ascend")),
+        ({"indptr": [1, 1, 2, 3]}, ("'indptr'", "ascend from 0")),
+        ({"indptr": [0, 1, 2, 4]}, ("'indptr'", "at most 3")),
+        ({"indptr": [0, 1, 2, -3]}, ("'indptr'", "ascend")),
+        ({"indptr": [0, 1, 3]}, ("'indptr'", "(4,)")),
+        ({"indptr": [0.0, 1, 2, 3]}, ("'indptr'", "integers")),
+        ({"indices": [0, 1, 3]}, ("row 2", "3 is not below")),
+        ({"indices": [0, -1, 2]}, ("row 1", "-1 is negative")),
+        ({"indices": [0, 1]}, ("'indices'", "(2,)")),
+        ({"data": [1.0, 2.0]}, ("'data'", "(2,)")),
+    ],
+)
+def test_scipy_matrix_whose_arrays_do_not_fit_is_refused(arrays, words, tmp_path):
+    """Of the object and of its file; before an element is looked up that is not there."""
+    matrix = scipy.sparse.csr_array(np.array([[0, 1, 0], [0, 0, 2], [3, 0, 0.0]]))
+    for name, values in arrays.items():
+        setattr(matrix, name, np.array(values))
+    refused(matrix, "csr 3x3", *words)
+    parts = {name: getattr(matrix, name) for name in ("indptr", "indices", "data")}
+    np.savez(tmp_path / "m.npz", format=b"csr", shape=np.array([3, 3]), **parts)
+    refused(tmp_path / "m.npz")
+
+
+def test_coordinates_that_do_not_fit_are_refused():
+    matrix = scipy.sparse.coo_array(np.eye(3))
+    matrix.data = np.ones(2)
+    refused(matrix, "coo 3x3", "'data' (2,)", "make the matrix again")
+
+
+@pytest.mark.parametrize(("kind", "word"), [(np.longdouble, "astype('float64')"), (complex, "convert it")])
+def test_weights_of_more_than_64_bits_are_refused(kind, word, tmp_path):
+    matrix = scipy.sparse.csr_array(np.eye(2, dtype=kind))
+    scipy.sparse.save_npz(tmp_path / "m.npz", matrix)
+    np.savez(tmp_path / "e.npz", source=np.arange(2), target=np.arange(2), w=np.ones(2, kind))
+    for source, name in ((matrix, None), (tmp_path / "m.npz", None), (tmp_path / "e.npz", "w")):
+        with pytest.raises(InputError, match="numbers of up to 64 bits") as caught:
+            open_source(source, weight_column=name)
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("ids", [[1, 2, 3], [0.5, 2, 3], ["a", "b", "c"], np.array([1, 2, 3], object)])
+def test_masked_values_are_missing(ids):
+    """Whatever stands behind the mask; an array that masks nothing is like another."""
+    masked = np.ma.masked_array(ids, mask=[0, 1, 0])
+    refused((masked, np.array(ids)), "row 1", "'source'", "missing (masked)")
+    refused([np.array(ids), masked], "row 1", "'target'", "missing (masked)")
+    refused(np.ma.stack([np.ma.masked_array(ids), masked], axis=1), "row 1", "'target'", "missing (masked)")
+    check(open_source((np.ma.masked_array([1, 2]), [2, 3])), ([1, 2], [2, 3]))
+    check(open_source(np.ma.masked_array([[1, 2], [2, 3]])), ([1, 2], [2, 3]))
+
+
+def test_masked_weights_are_missing():
+    matrix = scipy.sparse.csr_array(np.array([[0, 1], [2, 0]]))
+    matrix.data = np.ma.masked_array([1, 2], mask=[0, 1])
+    refused(matrix, "row 1", "'weight'", "missing (masked)")
+
+
+def test_graphs_and_tasks_are_no_edges(tmp_path):
+    """What the message says to give instead is read."""
+    graph, delayed = build_csr(([1, 2], [2, 3])), dask.delayed(int)()
+    for source in (graph, graph.save(tmp_path / "g.zarr")):
+        refused(source, str(source.url), "graph.edges()", "merge_graphs")
+        assert build_csr(source.edges()).num_edges == 2
+    refused(delayed, "Dask Delayed", "from_delayed", "compute()")
+    refused((delayed, [1]), "the source is a Delayed")
+
+
 def test_networkx_names_and_attributes():
     graph = nx.DiGraph()
     graph.add_edge("a", "b", w=1, kind="x")
@@ -207,7 +298,10 @@ def test_a_list_of_tuples_is_a_list_of_edges(num_edges):
     [
         ([(1, 2), (2, 3), (2, 3, 4)], ("element 2 is (2, 3, 4)", "as a table")),
         ([(1, 2), (2, 3), 3], ("element 2 is 3",)),
-        ([(1, 2, 3)], ("cannot read edges from builtins.list", "a list of tuples (source, target)")),
+        ([(1, 2, 3)], ("element 0 is (1, 2, 3)", "as a table", "(sources, targets)")),
+        ([(1, 2, 3), (2, 3, 4)], ("element 0 is (1, 2, 3)", "as a table")),
+        ([(1, 2), [2, 3]], ("element 1 is [2, 3]",)),
+        ([[1, 2], (2, 3)], ("element 0 is [1, 2]",)),
         ([(1, "a")], ("the sources are int64 and the targets string",)),
         ([(1, 2), ("a", 3)], ("row 1", "'a' is not a number")),
     ],

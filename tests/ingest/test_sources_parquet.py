@@ -150,7 +150,9 @@ def test_no_bounds_without_statistics(tmp_path):
         ([1, 2, 2.5, 4], "double", ("row 2", "2.5 is fractional")),
         ([1, 2, -2.0, 4], "float", ("row 2", "negative")),
         ([1, 2, 1e300, 4], "double", ("row 2", "overflows")),
-        ([1, 2, float("inf"), 4], "double", ("row 2", "overflows")),
+        ([1, 2, float("inf"), 4], "double", ("row 2", "inf is not finite")),
+        ([1, 2, 2.0**24, 4], "float", ("row 2", "overflows", "2**24")),
+        ([1, 2, 2.0**53, 4], "double", ("row 2", "overflows", "2**53")),
         (["a", "b", "c", None], "string", ("row 3", "missing")),
         ([b"a", b"b", b"\xff", b"d"], "binary", ("row 2", "UTF-8")),
         ([True, False, True, True], "bool", ("integers or strings",)),
@@ -162,6 +164,17 @@ def test_bad_id(tmp_path, values, kind, words):
     source = pa.array(["x"] * 4 if kind in ("string", "binary") else [0] * 4)
     path = write(tmp_path / "f.parquet", pa.table({"source": source, "target": pa.array(values, kind)}), row_group_size=3)
     refused(path, "'target'", *words)
+
+
+@pytest.mark.parametrize("values", [["x", None, "y"], [1, None, 2]])
+@pytest.mark.parametrize("null_encoding", ["encode", "mask"])
+def test_a_null_of_a_dictionary_is_a_missing_id(tmp_path, values, null_encoding):
+    """Whether it is among the values or the codes."""
+    codes = pa.array(values).dictionary_encode(null_encoding=null_encoding)
+    edges = pa.table({"source": codes, "target": values[::2] + values[:1]})
+    file = [write(tmp_path / "e.parquet", edges)] if null_encoding == "mask" else []  # Arrow writes no others
+    for given in (edges, edges.to_batches()[0], edges.to_reader(), *file):
+        refused(given, "row 1", "'source'", "the id is missing (null)")
 
 
 def test_row_number_counts_within_the_file_that_is_named(tmp_path):

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv
 
+from oocgraph import append_edges, build_csr
 from oocgraph.errors import InputError
 from oocgraph.ingest.sources import lines, open_source
-from tests.ingest.helpers import SOURCE, TARGET, check, peak_anonymous_bytes, read, refused
+from tests.ingest.helpers import SOURCE, TARGET, check, peak_anonymous_bytes, plain, read, refused
 
 EDGES = (SOURCE, TARGET)
 
@@ -100,7 +101,7 @@ def test_header_above_names(tmp_path):
 def test_names_with_quotes_spaces_and_letters_of_all_sorts(tmp_path):
     text = 'source,target\n"a, b",c d\né,"say ""x"""\nNA,null\n'
     check(open_source(write(tmp_path / "e.csv", text)), (["a, b", "é", "NA"], ["c d", 'say "x"', "null"]), id_kind="string")
-    check(open_source(write(tmp_path / "e.txt", "a' \"b\n")), (["a'"], ['"b']))
+    check(open_source(write(tmp_path / "e.txt", "a' b\"\n")), (["a'"], ['b"']))
 
 
 def test_numbers_among_names_are_names(tmp_path):
@@ -335,10 +336,118 @@ def test_names_may_begin_as_comments_do(tmp_path, monkeypatch, num_bytes, delimi
     check(source, tuple(zip(*TAGS, strict=True)), id_kind="string")
 
 
-def test_of_numbers_comments_are_anywhere_as_text_too(tmp_path):
-    """Numbers do not begin with ``#``."""
-    source = open_source(write(tmp_path / "e.txt", "# a\n1 2\n# within it\n2 3\n"), id_kind="string")
-    check(source, (["1", "2"], ["2", "3"]), id_kind="string")
+def test_where_numbers_are_text_comments_end_with_the_first_row(tmp_path):
+    """As where ids are names."""
+    text = "# a\n1,2\n%3,4\n# 5,6\n"
+    check(open_source(write(tmp_path / "e.csv", text)), ([1], [2]), id_kind="int64")
+    check(open_source(tmp_path / "e.csv", id_kind="string"), (["1", "%3", "# 5"], ["2", "4", "6"]), id_kind="string")
+    write(tmp_path / "e.txt", "1 2\n# within it\n")
+    with pytest.raises(InputError, match=r"line 2 has 3 columns .* comments stand before the first row only"):
+        read(open_source(tmp_path / "e.txt", id_kind="string"))
+
+
+def test_below_a_header_lines_that_begin_as_comments_do_are_told_apart_by_the_user(tmp_path):
+    """Unless other rows are there, or they have too few fields for an edge."""
+    path = write(tmp_path / "e.csv", "source,target\n#ai,#ml\n%ml,nlp\n")
+    refused(path, "line 2", "'#ai' begins as a comment does", "id_kind='string'", "id_kind='int64'")
+    check(open_source(path, id_kind="string"), (["#ai", "%ml"], ["#ml", "nlp"]), id_kind="string")
+    check(open_source(path, id_kind="int64"), ([], []), id_kind="int64")
+    check(open_source(write(tmp_path / "f.csv", "source,target\n#ai,#ml\nml,nlp\n")), (["#ai", "ml"], ["#ml", "nlp"]))
+    check(open_source(write(tmp_path / "f.csv", "source,target\n#1,2\n3,4\n")), ([3], [4]), id_kind="int64")
+    check(open_source(write(tmp_path / "f.csv", "source,target\n# none\n")), ([], []))
+
+
+def test_types_are_those_of_rows_that_begin_as_comments_do_too(tmp_path):
+    path = write(tmp_path / "e.csv", "source,target,w\na,b,1\n#c,d,1.5\n")
+    check(open_source(path, weight_column="w"), (["a", "#c"], ["b", "d"]), {"w": [1, 1.5]}, weight="w")
+
+
+def test_text_that_is_added_to_a_graph_of_strings_is_read_like_its_ids(tmp_path):
+    build_csr((["x"], ["y"]), tmp_path / "g", directed=True)
+    graph = append_edges(tmp_path / "g", write(tmp_path / "e.csv", "source,target\n#ai,#ml\n#ml,7\n"))
+    found = [edge for batch in graph.edges() for edge in zip(*map(plain, batch.columns[:2]), strict=True)]
+    assert sorted(found) == [("#ai", "#ml"), ("#ml", "7"), ("x", "y")]
+
+
+UNENDED = [
+    ("who,whom\n1,2", {}, ([1], [2]), {}),
+    ("who,whom,w\nann,bob,3", {"weight_column": "w", "source_column": "who", "target_column": "whom"}, (["ann"], ["bob"]), {"w": [3]}),
+    ("source,target,w\n1,2,9007199254740993", {"weight_column": "w"}, ([1], [2]), {"w": [2**53 + 1]}),
+    ("x,y\n5,a\nb,c", {}, (["x", "5", "b"], ["y", "a", "c"]), {}),
+    ("source,target\nann,bob", {}, (["ann"], ["bob"]), {}),
+    ("source,target,w\n1,2,3\n4,5,1.5", {"weight_column": "w"}, ([1, 4], [2, 5]), {"w": [3, 1.5]}),
+]
+
+
+@pytest.mark.parametrize(("text", "options", "edges", "columns"), UNENDED)
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+@pytest.mark.parametrize(("name", "delimiter"), [("e.csv", ","), ("e.csv.gz", ","), ("e.tsv", "\t"), ("e.txt", " ")])
+def test_the_last_row_counts_without_a_line_end(tmp_path, text, options, edges, columns, end, name, delimiter):
+    """It is of the sample, too."""
+    source = open_source(write(tmp_path / name, (text + end).replace(",", delimiter)), **options)
+    check(source, edges, columns)
+
+
+def test_gapbs_weights_of_the_last_row_count_without_a_line_end(tmp_path):
+    check(open_source(write(tmp_path / "e.wel", "1 2 3\n4 5 1.5")), ([1, 4], [2, 5]), {"weight": [3, 1.5]})
+
+
+@pytest.mark.parametrize("distance", [0, 20_000])
+def test_quotes_between_spaces_are_refused(tmp_path, distance):
+    """White space would cut a quoted name; a quotation mark within a name is one of its letters."""
+    names = 'a"b it\'s"\n' * distance
+    for line in ('"New York" "Los Angeles"', 'ann "bob"'):
+        path = write(tmp_path / "e.txt", f'# of "places"\n{names}{line}\n')
+        refused(path, f"line {distance + 2}", "begins with a quotation mark", "commas or tabs")
+    check(open_source(write(tmp_path / "e.el", '# "a" b\na"b c"\n')), (['a"b'], ['c"']))
+
+
+@pytest.mark.parametrize("text", ["0x10,5", "5,0X1f", "5, 0x10", '"0x10",5'])
+def test_hexadecimal_numbers_are_refused_far_behind_too(tmp_path, text):
+    path = write(tmp_path / "e.csv", "1,2\n" * 20_000 + f"3,4\n{text}\n")
+    refused(path, "line 20002", "is not a number")
+
+
+def test_hexadecimal_numbers_are_text_in_columns_of_text(tmp_path):
+    path = write(tmp_path / "e.csv", "source,target,w\n0xab,0xcd,5\n0xEF,0XA,7\n")
+    check(open_source(path, weight_column="w"), (["0xab", "0xEF"], ["0xcd", "0XA"]), {"w": [5, 7]})
+    write(tmp_path / "e.csv", "source,target,w\n" + "0xab,0xcd,5\n" * 20_000 + "0xab,0xcd,0x5\n")
+    refused(path, "line 20002", "'w'", "'0x5' is not int64", weight_column="w")
+
+
+@pytest.mark.parametrize("blank", ["  ", "\f", "\t", " \t\v"])
+@pytest.mark.parametrize(("delimiter", "name"), [(",", "e.csv"), (" ", "e.txt"), ("\t", "e.tsv")])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_of_white_space_are_blank(tmp_path, blank, delimiter, name, end):
+    """At the beginning and the end, around the header and far behind; where tabs separate fields one with tabs is a row without ids."""
+    text = end.join([blank, "source,target", blank, *["1,2", blank, '"3",4' if delimiter == "," else "3,4"] * 10_000])
+    path = write(tmp_path / name, (text + end + blank).replace(",", delimiter))
+    if delimiter == "\t" and "\t" in blank:
+        refused(path, "line")
+    else:
+        source = open_source(path)
+        assert read(source, 30_000)[:2] == ([1, 3] * 10_000, [2, 4] * 10_000)
+        write(path, (text + end + "5,x").replace(",", delimiter))
+        refused(path, "line 30004", "'x' is not a number")
+
+
+def test_a_row_of_tabs_is_named(tmp_path):
+    for row in ("a\tb", "1\t2"):
+        refused(write(tmp_path / "e.tsv", f"{row}\n \n\t\n"), "line 3", "missing")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("1,2, \n", {"edge_columns": ["f2"]}, ("line 1", "'f2'", "the value is missing (' ')", "drop the line")),
+        ("1,2,3\n4,5, NA\n", {"edge_columns": ["f2"]}, ("line 2", "the value is missing (' NA')", "drop the line")),
+        ("1, Nan\n2,3\n", {}, ("line 1", "the id is missing (' Nan')", "drop the line")),
+        ("1,2\n" * 20_000 + "3,inf\n", {}, ("line 20001", "'inf' is not finite")),
+        ("1.0,2\n3,inf\n", {}, ("line 2", "is not finite")),
+    ],
+)
+def test_what_stands_for_no_value_is_named(tmp_path, text, options, words):
+    refused(write(tmp_path / "e.csv", text), *words, **options)
 
 
 def test_the_line_of_a_bad_row_is_named_where_names_begin_as_comments_do(tmp_path):

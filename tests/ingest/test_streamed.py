@@ -77,6 +77,15 @@ def test_record_batch_and_polars_frame(built, tmp_path):
     assert_same_store(tmp_path / "expected", tmp_path / "again")
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+def test_types_of_polars_that_arrow_lacks(lazy):
+    """They matter in columns that are read only."""
+    frame = pl.DataFrame({"source": [1, 2], "target": [2, 3], "large": pl.Series([1, 2], dtype=pl.Int128), "w": [5, 6]})
+    given = frame.lazy() if lazy else frame
+    assert read(open_source(given, weight_column="w")) == ([1, 2], [2, 3], {"w": [5, 6]})
+    refused(given, "'large' is Int128", "cast it", edge_columns=["large"])
+
+
 @pytest.mark.parametrize("file", [False, True])
 def test_polars_lazy_frame(built, file):
     frame, path, same = built

@@ -49,7 +49,6 @@ class GeneratedEdges(Source):
             num_rows=num_positions if keeps_all else None,
             num_vertices=num_vertices,
             id_bounds=(0, num_vertices - 1) if num_vertices else None,
-            directed=False,
             weight=None if self.weights is None else WEIGHT,
             columns={} if self.weights is None else {WEIGHT: self.weight_dtype.name},
         )

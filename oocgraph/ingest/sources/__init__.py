@@ -14,7 +14,9 @@ from typing import Any
 
 from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.ingest.edges import EdgeSource
-from oocgraph.ingest.sources.source import InputFile, Request, Source, reading, refuse_stream
+from oocgraph.ingest.sources.both_directions import both_directions
+from oocgraph.ingest.sources.source import InputFile, Request, Source, is_hidden, reading, refuse_stream
+from oocgraph.store.graph import CSRStore
 from oocgraph.store.outputs import tilde_hint
 from oocgraph.types import IdKind
 
@@ -36,10 +38,10 @@ def open_source(
     Parameters
     ----------
     source
-        A path (one file; for Parquet also a folder, a glob or a URL), or an object: a pair (source, target) of arrays, an array
-        (num_edges, 2), each of NumPy or Dask; a list of tuples (source, target); a SciPy sparse matrix; a NetworkX graph; a pandas or Dask
-        DataFrame; a pyarrow or Polars table; a pyarrow dataset, a Polars lazy frame, a DuckDB relation, or any other stream of Arrow
-        batches (``__arrow_c_stream__``).
+        A path (one file; for Parquet also a folder, a glob or a URL), or an object: a pair of arrays, which is a tuple (sources, targets)
+        or a list of two arrays or lists, or an array (num_edges, 2), each of NumPy or Dask; a list of tuples (source, target), however
+        many; a SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars table; a pyarrow dataset, a Polars
+        lazy frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``).
     source_column, target_column
         Needed where a table has more than two columns and none called source/target, src/dst or from/to.
     weight_column, edge_columns
@@ -54,14 +56,21 @@ def open_source(
     InputError
         The input is missing, empty, of an unknown format, or its columns cannot be edges.
     """
-    return open_requested(source, Request(source_column, target_column, weight_column, edge_columns, num_vertices, id_kind=id_kind))
+    request = Request(source_column, target_column, weight_column, edge_columns, num_vertices, id_kind=id_kind)
+    return open_requested(source, request)
 
 
-def open_requested(source: Any, request: Request) -> Source:
-    """Open an edge list of any format, as `open_source` does."""
-    if isinstance(source, str | os.PathLike):
-        return _open_path(os.fspath(source), request)
-    return _open_object(source, request)
+def open_requested(source: Any, request: Request) -> EdgeSource:
+    """Open an edge list of any format, as `open_source` does, unless it is an `EdgeSource`.
+
+    For a directed graph an undirected one gives its edges in both directions.
+    """
+    edges: EdgeSource
+    if hasattr(type(source), "streams"):
+        edges = source
+    else:
+        edges = _open_path(os.fspath(source), request) if isinstance(source, str | os.PathLike) else _open_object(source, request)
+    return both_directions(edges) if request.directed and edges.directed is False else edges
 
 
 _TEXT = (".csv", ".tsv", ".txt", ".el", ".wel")
@@ -132,8 +141,11 @@ def _extension(path: Path) -> str | None:
 
 def _open_folder(path: Path, request: Request) -> Source:
     if (path / "zarr.json").exists() or (path / ".zgroup").exists():
-        raise InputError(f"{path} is a Zarr group: a graph store already, not an edge list; open it as it is, with open_graph")
-    seen = sorted(file for file in path.rglob("*") if not file.name.startswith(("_", ".")))
+        raise InputError(
+            f"{path} is a Zarr group: a graph store already, not an edge list; open it as it is, with open_graph, or "
+            "add its edges to another with merge_graphs"
+        )
+    seen = sorted(file for file in path.rglob("*") if not any(map(is_hidden, file.relative_to(path).parts)))
     files = [file for file in seen if file.suffix.lower() in {".parquet", ".pq"}]
     if files and (other := next((file for file in seen if _extension(file) not in {".parquet", ".pq", None}), None)) is not None:
         raise InputError(
@@ -165,20 +177,21 @@ def _open_many(files: list[Path], description: str, request: Request) -> Source:
 
 def _open_object(source: Any, request: Request) -> Source:
     package = type(source).__module__.split(".", maxsplit=1)[0]
-    if isinstance(source, tuple | list) and len(source) == 2:
-        if is_dask(source):
-            return _opener("dask_collections.open_pair")(source[0], source[1], request)
-        if not _is_list_of_edges(source):
-            return _opener("arrays.open_pair")(source[0], source[1], request)
+    if isinstance(source, CSRStore):
+        raise InputError(
+            f"{source.url} is a graph already, not an edge list; give its edges, graph.edges(), or merge two graphs with merge_graphs"
+        )
     if _is_list_of_edges(source):
         return _opener("arrays.open_list")(source, request)
+    if isinstance(source, tuple | list) and len(source) == 2:
+        return _opener("dask_collections.open_pair" if is_dask(source) else "arrays.open_pair")(source[0], source[1], request)
     if is_dask(source):
         return _opener("dask_collections.open_collection")(source, request)
     if package == "numpy" and hasattr(source, "dtype"):
         return _opener("arrays.open_edge_array")(source, request)
     if package == "scipy" and hasattr(source, "format") and hasattr(source, "tocsr"):
         return _opener("csr.open_matrix")(source, request)
-    if hasattr(source, "is_directed") and hasattr(source, "is_multigraph"):  # a subclass lives in any package
+    if hasattr(source, "is_multigraph") and hasattr(source, "adjacency"):  # a subclass lives in any package
         return _opener("networkx_graph.open_networkx")(source, request)
     if package == "pandas" and hasattr(source, "columns"):
         return _opener("table.open_pandas")(source, request)
@@ -199,8 +212,9 @@ def _open_object(source: Any, request: Request) -> Source:
 
 
 def _is_list_of_edges(source: Any) -> bool:
-    """Whether a source is a list of tuples of two, as NetworkX takes edges; a pair of lists, of arrays or of anything else is none."""
-    return isinstance(source, list) and bool(source) and all(isinstance(one, tuple) and len(one) == 2 for one in source[:2])
+    """Whether a source is a list of tuples, as NetworkX takes edges; a pair of lists, of arrays or of other sequences is none."""
+    some = source[:2] if isinstance(source, list) else []
+    return any(isinstance(one, tuple) for one in some) and all(isinstance(one, tuple | list) for one in some)
 
 
 def is_dask(source: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.columns import Layout, fixed_layout
-from oocgraph.ingest.sources.ids import Place, int_ids, is_integer, row_place
+from oocgraph.ingest.sources.ids import Place, int_ids, is_integer, refuse_masked, row_place
 from oocgraph.ingest.sources.source import Request, Source, range_streams
 from oocgraph.types import Array, IdKind
 
@@ -48,7 +48,7 @@ def _has_surrogate(text: str) -> bool:
 def open_pair(source: Any, target: Any, request: Request) -> Source:
     """Open two arrays (or lists) of equal length: integers, whole floats or strings."""
     description = "pair of arrays"
-    ends = {"source": _as_array(source, f"{description}: the source"), "target": _as_array(target, f"{description}: the target")}
+    ends = {name: _as_array(values, row_place(description, name, 0)) for name, values in (("source", source), ("target", target))}
     sizes = [ends[name].size for name in ends]
     if sizes[0] != sizes[1]:
         raise InputError(f"{description}: {sizes[0]} sources but {sizes[1]} targets; an edge needs both")
@@ -61,13 +61,12 @@ def open_list(edges: list[Any], request: Request) -> Source:
     for position, edge in enumerate(edges):
         if not isinstance(edge, tuple) or len(edge) != 2:
             raise InputError(
-                f"{description}, element {position} is {edge!r:.60}, not (source, target) as the first one is; correct it, or give weights "
-                "and other columns as a table"
+                f"{description}, element {position} is {edge!r:.60}, not a tuple (source, target); correct it, give weights and other "
+                "columns as a table, such as a pandas.DataFrame with names of columns, or all sources and all targets as a tuple "
+                "(sources, targets)"
             )
-    names = ("source", "target")
-    return _open_ends(
-        description, {names[i]: _as_array([edge[i] for edge in edges], f"{description}: the {names[i]}") for i in (0, 1)}, request
-    )
+    places = [row_place(description, name, 0) for name in ("source", "target")]
+    return _open_ends(description, {places[i].column: _as_array([edge[i] for edge in edges], places[i]) for i in (0, 1)}, request)
 
 
 def _open_ends(description: str, ends: dict[str, Array], request: Request) -> Source:
@@ -81,8 +80,11 @@ def open_edge_array(edges: Array, request: Request) -> Source:
     """Open one (num_edges, 2) array."""
     description = "edge array"
     check_edge_shape(description, edges.shape)
-    kind = _id_kind(edges[:, 0], row_place(description, "source", 0))
-    return _open(description, kind, {"source": edges[:, 0], "target": edges[:, 1]}, request)
+    ends = {name: edges[:, i] for i, name in enumerate(("source", "target"))}
+    for name, values in ends.items():
+        refuse_masked(values, row_place(description, name, 0))
+    kind = _id_kind(ends["source"], row_place(description, "source", 0))
+    return _open(description, kind, {name: np.asarray(values) for name, values in ends.items()}, request)
 
 
 def check_edge_shape(description: str, shape: tuple[int, ...]) -> None:
@@ -102,7 +104,9 @@ def _open(description: str, kind: IdKind, ends: dict[str, Array], request: Reque
     return layout.open(range_streams(num_rows, read), num_rows)
 
 
-def _as_array(values: Any, what: str) -> Array:
+def _as_array(values: Any, place: Place) -> Array:
+    refuse_masked(values, place)
+    what = f"{place.description}: the {place.column}"
     try:
         array = np.asarray(values)
         if array.dtype.kind == "U" and not isinstance(values, np.ndarray):

@@ -17,6 +17,7 @@ from oocgraph.ingest.sources.columns import Layout, choose_columns
 from oocgraph.ingest.sources.ids import row_place
 from oocgraph.ingest.sources.source import Request, reason
 from oocgraph.ingest.sources.streamed import Part, StreamedSource, slices
+from oocgraph.ingest.sources.table import polars_table
 from oocgraph.memory import host_bytes
 
 BATCH_ROWS = 1 << 17
@@ -52,13 +53,15 @@ def open_lazy_frame(frame: Any, request: Request) -> StreamedSource:
     """Open a ``polars.LazyFrame``, which its streaming engine collects batch by batch."""
     if not hasattr(frame, "collect_batches"):
         raise InputError("polars LazyFrame: this version of Polars cannot collect it in batches; update Polars, or give frame.collect()")
-    schema = pa.table(frame.limit(0).collect()).schema
+    description = "polars LazyFrame"
+    chosen = choose_columns(description, frame.collect_schema().names(), request).read
+    schema = polars_table(frame.select(chosen).limit(0).collect(), description).schema
 
     def batches(names: list[str]) -> Iterator[Any]:
         for part in frame.select(names).collect_batches(chunk_size=BATCH_ROWS, lazy=True):
             yield from pa.table(part).to_batches()
 
-    return _opened("polars LazyFrame", schema, batches, request)
+    return _opened(description, schema, batches, request)
 
 
 def _opened(description: str, schema: Any, batches: Callable[[list[str]], Iterator[Any]], request: Request) -> StreamedSource:

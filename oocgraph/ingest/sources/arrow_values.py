@@ -53,6 +53,7 @@ def _column_dtype(value_type: Any, description: str, column: str, *, weight: boo
 
 def arrow_ids(values: Any, kind: IdKind, place: Place, num_vertices: int | None) -> Any:
     """Return the ids of a pyarrow.Array: int64, or a LargeStringArray."""
+    values = _decoded(values)  # nulls may be among the values of a dictionary
     _refuse_null(values, place, "the id is missing (null)")
     return large_strings(values, place) if kind == "string" else int_ids(as_numpy(values), place, num_vertices)
 

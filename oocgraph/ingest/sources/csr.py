@@ -5,7 +5,7 @@ directed is not said by a matrix, even a symmetric one: `directed` is None.
 
 Layout of a .sg (GAPBS ``writer.h``): bool directed; int64 number of stored edges; int64 number of vertices; int64 offsets (n + 1);
 int32 neighbours; when directed the same two arrays again for in-edges. An undirected graph stores each edge in both lists; it
-is given once, from its smaller end.
+is given once, from its smaller end, unless a directed graph is to be made of it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from oocgraph.ingest.sources.columns import fixed_layout
 from oocgraph.ingest.sources.ids import Place, int_ids, numpy_column_dtype
 from oocgraph.ingest.sources.source import Request, Source, blocks_of, file_bytes, open_file, range_streams, read_elements, split_rows
 from oocgraph.types import Array
+
+CHECKED_ROWS = 1 << 20
+"""Offsets that are compared at once."""
 
 HEADER_BYTES = 17
 NEIGHBOUR = np.dtype("<i4")
@@ -68,8 +71,8 @@ def row_blocks(
     """
     for first, stop in blocks_of(*bounds, block_rows):
         indptr = pointers(first, stop)
-        if (np.diff(indptr) < 0).any() or indptr[0] < 0 or indptr[-1] > num_entries:
-            raise InputError(f"{what} of vertices {first} to {stop} do not ascend to {num_entries}; write it again")
+        if (np.diff(indptr) < 0).any() or indptr[0] < 0 or (first == 0 and indptr[0] > 0) or indptr[-1] > num_entries:
+            raise InputError(f"{what} of vertices {first} to {stop} do not ascend from 0 to {num_entries}; write it again")
         for low, high in blocks_of(int(indptr[0]), int(indptr[-1]), block_rows):
             yield low, high, rows_of_entries(indptr, first, low, high)
 
@@ -86,7 +89,7 @@ def open_matrix(matrix: Any, request: Request) -> Source:
         raise InputError(f"{description}: the adjacency matrix of a graph is square")
     if matrix.format not in {"csr", "csc", "coo"}:
         matrix = matrix.tocsr()
-    n, num_entries = int(matrix.shape[0]), int(matrix.data.shape[0])
+    n, num_entries = int(matrix.shape[0]), _num_entries(matrix, description)
     layout = fixed_layout(description, weight_column(matrix.data.dtype), request, ends=("row", "column"), declared=n)
 
     def read(low: int, high: int) -> EdgeBlock:
@@ -100,6 +103,35 @@ def open_matrix(matrix: Any, request: Request) -> Source:
 
     read(0, 0)  # refuses complex values and objects
     return layout.open(range_streams(num_entries, read), num_entries)
+
+
+def _num_entries(matrix: Any, description: str) -> int:
+    """Return the number of entries of a CSR, CSC or COO matrix, whose arrays anybody may have set to others since SciPy checked them.
+
+    Behind the entries of a CSR or CSC matrix its arrays may have room that is not used.
+
+    Raises
+    ------
+    InputError
+        The arrays do not fit each other.
+    """
+    names = ("row", "col", "data") if matrix.format == "coo" else ("indices", "data")
+    shapes = [getattr(matrix, name).shape for name in names]
+    if len(set(shapes)) > 1 or len(shapes[0]) != 1:
+        found = ", ".join(f"{name!r} {shape}" for name, shape in zip(names, shapes, strict=True))
+        raise InputError(f"{description}: its arrays differ in shape ({found}); make the matrix again")
+    size: int = shapes[0][0]
+    if matrix.format == "coo":
+        return size
+    indptr, n = matrix.indptr, matrix.shape[0]
+    if indptr.dtype.kind not in "iu" or indptr.shape != (n + 1,):
+        raise InputError(
+            f"{description}: array 'indptr' has shape {indptr.shape} of {indptr.dtype}, not {(n + 1,)} of integers; make it again"
+        )
+    ascends = all((indptr[low:high] <= indptr[low + 1 : high + 1]).all() for low, high in blocks_of(0, n, CHECKED_ROWS))
+    if indptr[0] != 0 or not ascends or indptr[-1] > size:
+        raise InputError(f"{description}: the offsets in array 'indptr' do not ascend from 0 to at most {size}; make the matrix again")
+    return int(indptr[-1])
 
 
 def open_sg(path: Path, request: Request) -> Source:
@@ -118,6 +150,9 @@ def open_sg(path: Path, request: Request) -> Source:
             f"{path} has {size} bytes but its header ({num_stored} stored edges, {n} vertices) means {expected}: "
             "truncated, or with weights (.wsg) under the wrong name; write it again"
         )
+    if [int(read_elements(path, HEADER_BYTES + 8 * vertex, np.dtype("<i8"), 1)[0]) for vertex in (0, n)] != [0, num_stored]:
+        raise InputError(f"{path}: the offsets of vertices 0 to {n} do not ascend from 0 to {num_stored}; write it again")
+    is_once = not directed and not request.directed
     available = {"weight": "int32"} if entry == WEIGHTED_NEIGHBOUR else {}
     layout = fixed_layout(str(path), available, request, declared=n)
     neighbours_at = HEADER_BYTES + 8 * (n + 1)
@@ -128,21 +163,21 @@ def open_sg(path: Path, request: Request) -> Source:
     def stream(start: int, stop: int, block_rows: int) -> Iterator[EdgeBlock]:
         for low, high, rows in row_blocks(f"{path}: the offsets", pointers, (start, stop), num_stored, block_rows):
             entries = read_elements(path, neighbours_at + entry.itemsize * low, entry, high - low)
-            yield _block(path, entries, rows, low, n, directed=directed)
+            yield _block(path, entries, rows, low, n, is_once=is_once)
 
     def streams(block_rows: int) -> list[EdgeStream]:
         ranges = [(0, n)] if num_stored <= block_rows else split_rows(n, 1)
         return [partial(stream, low, high, block_rows) for low, high in ranges]
 
-    return layout.open(streams, num_stored if directed else None, directed=directed)
+    return layout.open(streams, None if is_once else num_stored, directed=not is_once)
 
 
-def _block(path: Path, entries: Array, source: Array, low: int, n: int, *, directed: bool) -> EdgeBlock:
+def _block(path: Path, entries: Array, source: Array, low: int, n: int, *, is_once: bool) -> EdgeBlock:
     place = Place(str(path), "target", lambda position: f"stored edge {low + position} (counted from 0)")
     weighted = entries.dtype == WEIGHTED_NEIGHBOUR
     target = int_ids(entries["vertex"] if weighted else entries, place, n)
     columns = {"weight": np.ascontiguousarray(entries["weight"])} if weighted else {}
-    if not directed:
+    if is_once:
         once = source <= target
         source, target = source[once], target[once]
         columns = {name: values[once] for name, values in columns.items()}

@@ -72,8 +72,8 @@ def open_collection(collection: Any, request: Request) -> StreamedSource:
     if hasattr(kind, "columns") and hasattr(kind, "npartitions"):
         return _open_frame(collection, request)
     raise InputError(
-        f"cannot read edges from a Dask {type(collection).__name__}; give a Dask DataFrame, an array (num_edges, 2), or a pair of arrays "
-        "or Series"
+        f"cannot read edges from a Dask {type(collection).__name__}; give a Dask DataFrame (dask.dataframe.from_delayed), an array "
+        "(num_edges, 2), a pair of arrays or Series, or what compute() returns"
     )
 
 
@@ -112,7 +112,7 @@ def open_pair(source: Any, target: Any, request: Request) -> StreamedSource:
     """Open two Dask arrays or Series, whose partitions hold the same edges."""
     description = "pair of Dask collections"
     for name, end in (("source", source), ("target", target)):
-        if not (hasattr(end, "to_delayed") and hasattr(end, "npartitions") and getattr(end, "ndim", 0) == 1):
+        if not (hasattr(type(end), "to_delayed") and hasattr(type(end), "npartitions") and end.ndim == 1):
             raise InputError(f"{description}: the {name} is a {type(end).__name__}; give two Dask arrays or Series, in one dimension")
     if hasattr(source, "chunks") and hasattr(target, "chunks") and source.shape == target.shape:
         target = target.rechunk(source.chunks)

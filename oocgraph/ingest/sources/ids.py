@@ -16,8 +16,11 @@ from oocgraph.errors import InputError
 from oocgraph.types import Array
 
 MAX_ID = 2**63 - 1
-MAX_EXACT_FLOAT = 2**53
-"""From here on a float64 skips integers, so what was read may not be what was written."""
+EXACT_FLOAT_BITS = 53
+"""From 2 to this power on a float64 skips integers, so what was read may not be what was written; floats of fewer bits do so earlier."""
+
+_IN_MEMORY = "; load the file with numpy.load and give its arrays, or write it as Parquet or CSV"
+"""What to do with a NumPy file of strings: of arrays in memory and of other formats they are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,12 @@ def row_place(description: str, column: str, first_row: int) -> Place:
     return Place(description, column, lambda position: f"row {first_row + position} (counted from 0)")
 
 
+def refuse_masked(values: Any, place: Place) -> None:
+    """Refuse an array of `numpy.ma` that masks a value: the array behind it has one that nobody means."""
+    if np.ma.is_masked(values):
+        place.refuse(int(np.argmax(np.ma.getmaskarray(values))), "the value is missing (masked)", "fill it in or drop the row")
+
+
 def is_integer(values: Array) -> bool:
     """Whether `values` holds numbers that may be ids: integers, or floats that may turn out to be whole."""
     return values.dtype.kind in "iuf"
@@ -70,7 +79,7 @@ def int_ids(values: Array, place: Place, num_vertices: int | None) -> Array:
     if values.dtype.kind == "f":
         return _whole_floats(values, place, num_vertices)
     if values.dtype.kind not in "iu":
-        raise InputError(f"{place.description}, column {place.column!r}: ids must be integers or strings, not {values.dtype}; convert it")
+        raise InputError(f"{place.description}, column {place.column!r}: {_refused_ids(values.dtype)}")
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
     if not values.flags.c_contiguous:
@@ -83,6 +92,13 @@ def int_ids(values: Array, place: Place, num_vertices: int | None) -> Array:
     if num_vertices == 0 or int(values.view(f"u{values.dtype.itemsize}").max()) > largest_allowed:
         _refuse_first_bad(values, place, num_vertices)
     return values.view(np.int64) if values.dtype.itemsize == 8 else values.astype(np.int64)
+
+
+def _refused_ids(dtype: np.dtype[Any]) -> str:
+    """Say why values of a dtype are no ids, and what to do."""
+    if dtype.kind in "UT":
+        return f"the ids are strings ({dtype}), which NumPy's files are not read with{_IN_MEMORY}"
+    return f"ids must be integers or strings, not {dtype}; convert it"
 
 
 def _refuse_first_bad(values: Array, place: Place, num_vertices: int | None) -> NoReturn:
@@ -102,15 +118,20 @@ def _refuse_first_bad(values: Array, place: Place, num_vertices: int | None) -> 
 
 
 def _whole_floats(values: Array, place: Place, num_vertices: int | None) -> Array:
+    bits = min(np.finfo(values.dtype).nmant + 1, EXACT_FLOAT_BITS)
     values = values.astype(np.float64)
-    good = (values >= 0) & (values < MAX_EXACT_FLOAT) & (np.floor(values) == values)
+    good = (values >= 0) & (values < 2.0**bits) & (np.floor(values) == values)
     if not good.all():
         position = int(np.argmin(good))
         value = float(values[position])
         if np.isnan(value):
             place.refuse(position, "the id is missing (NaN)", "fill it in or drop the row")
-        if np.isinf(value) or value >= MAX_EXACT_FLOAT:
-            place.refuse(position, f"the id {value} overflows what a float holds exactly (2**53)", "give the ids as integers or strings")
+        if np.isinf(value):
+            place.refuse(position, f"the id {value} is not finite", "ids must be whole numbers: correct the row, or name another column")
+        if value >= 2.0**bits:
+            place.refuse(
+                position, f"the id {value} overflows what such a float holds exactly (2**{bits})", "give the ids as integers or strings"
+            )
         if value < 0:
             place.refuse(position, f"the id {value:g} is negative", "ids must be 0 or more: renumber them, or give them as strings")
         place.refuse(position, f"the id {value!r} is fractional", "ids must be whole: correct the row, or name another column")
@@ -119,12 +140,16 @@ def _whole_floats(values: Array, place: Place, num_vertices: int | None) -> Arra
 
 def numbers(values: Array, place: Place, *, weight: bool) -> Array:
     """Return an edge column as a contiguous native array; a weight must not be NaN."""
+    refuse_masked(values, place)
     kind = values.dtype.kind
     if kind == "b":
         values = values.astype(np.uint8)
-    elif kind not in "iuf":
+    elif kind not in "iuf" or values.dtype.itemsize > 8:
+        remedies = {"f": "convert it, as astype('float64') does", "U": "write the file as Parquet or CSV, of which strings are read"}
+        remedy = remedies.get(kind, "convert it")
         raise InputError(
-            f"{place.description}, column {place.column!r}: an edge column holds numbers or strings, not {values.dtype}; convert it"
+            f"{place.description}, column {place.column!r}: an edge column holds numbers of up to 64 bits or strings, not {values.dtype}; "
+            f"{remedy}"
         )
     values = np.ascontiguousarray(values, dtype=numpy_column_dtype(values.dtype))
     if weight and kind == "f":

@@ -2,14 +2,15 @@
 
 A block is parsed on its own, so memory is that of one block and the number of its first line is known: when a value is bad,
 only its block is searched for the line. All blocks of a file are read into one buffer, because fresh memory for each costs as much as
-parsing. Comments (whole lines that begin with ``#`` or ``%``; where ids are text, before the first row only, since an id may begin so) and
-runs of spaces, which Arrow's reader does not know, are removed by bytes operations that cost nothing where there are none. Quoted line
-breaks are refused.
+parsing. Comments (whole lines that begin with ``#`` or ``%``; where ids are text, before the first row only, since an id may begin so),
+lines of white space and runs of spaces, which Arrow's reader does not know, are removed by bytes operations that cost nothing where there
+are none. Refused are line breaks within quotes, quotes where white space separates fields, and integers in hexadecimal.
 """
 
 from __future__ import annotations
 
 import gzip
+import math
 import re
 import time
 import zlib
@@ -49,14 +50,20 @@ MIN_BLOCK_BYTES = 1 << 16
 ROW_BYTES = 8
 """A short row of text; turns a number of rows into a number of bytes to read."""
 
-_COMMENT_LINE = re.compile(rb"^[ \t]*[#%][^\n]*(\n|$)", re.MULTILINE)
+_COMMENT_LINE = re.compile(rb"^[ \t\v\f]*[#%][^\n]*(\n|$)", re.MULTILINE)
+_BLANK_LINE = re.compile(rb"^[ \t\v\f]*\r?\n|^[ \t\v\f]+\Z", re.MULTILINE)
+_BLANK_LINE_WITHOUT_TABS = re.compile(_BLANK_LINE.pattern.replace(rb"\t", b""), re.MULTILINE)
+_QUOTED_FIELD = re.compile(rb'(?:^|[ \t])"')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_TAB_TO_SPACE = bytes.maketrans(b"\t\r", b"  ")
+_TO_SPACE = bytes.maketrans(b"\t\v\f\r", b"    ")
 MISSING = {"", "na", "nan", "null", "n/a", "#n/a"}
 """Fields that stand for no value, in small letters."""
 
-_INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+NULLS = frozenset(pacsv.ConvertOptions().null_values)
+"""Fields that Arrow takes for no value, in these letters and without spaces."""
 
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+_HEXADECIMAL = re.compile(r"\s*0x", re.IGNORECASE)
 
 Comments = Literal["anywhere", "first", "none"]
 """Where lines are comments: anywhere, before the first row, or nowhere (any more)."""
@@ -112,6 +119,8 @@ class LineBlock:
         Number of the first line, from 1.
     comments
         Where lines of the block are comments.
+    delimiter
+        Of their fields; a line of tabs alone is blank unless these separate fields.
     """
 
     path: Path
@@ -119,6 +128,7 @@ class LineBlock:
     length: int
     first_line: int
     comments: Comments = "anywhere"
+    delimiter: str = " "
 
     @property
     def raw(self) -> bytes:
@@ -138,8 +148,7 @@ class LineBlock:
         """Yield number and text of each line that is neither blank nor a comment."""
         comments = self.comments
         for number, line in enumerate(self.raw.split(b"\n"), self.first_line):
-            stripped = line.strip()
-            if stripped and (comments == "none" or not stripped.startswith((b"#", b"%"))):
+            if not _is_blank(line, self.delimiter) and (comments == "none" or not is_comment(line)):
                 comments = "none" if comments == "first" else comments
                 yield number, line.rstrip(b"\r")
 
@@ -147,31 +156,52 @@ class LineBlock:
         """Line number of the data line `row` (from 0) of this block."""
         return next(number for position, (number, _) in enumerate(self.data_lines()) if position == row)
 
-    def cleaned(self, dialect_delimiter: str) -> bytes | memoryview:
+    def cleaned(self) -> bytes | memoryview:
         """Return the data lines as Arrow's reader wants them: where they stand, if nothing is to be removed."""
         is_commented = self.comments != "none" and (self.has(b"#") or self.has(b"%"))
-        if not is_commented and dialect_delimiter != " " and not self.buffer.startswith((b"\r", b"\n")):
+        if not is_commented and self.delimiter != " " and not self.buffer.startswith((b"\r", b"\n", b" ", b"\t", b"\v", b"\f")):
             return memoryview(self.buffer)[: self.length]
         data = self.raw
         if is_commented and self.comments == "first":
-            data = _without_first_comments(data)
+            data = _without_first_comments(data, self.delimiter)
         elif is_commented:
             data = _COMMENT_LINE.sub(b"", data)
-        if dialect_delimiter == " ":
-            data = data.translate(_TAB_TO_SPACE)
+        if self.delimiter == " ":
+            data = data.translate(_TO_SPACE)
             while b"  " in data:
                 data = data.replace(b"  ", b" ")
             data = data.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
-        return data.lstrip(b"\r\n")
+        return _without_first_blanks(data, self.delimiter)
 
 
-def _without_first_comments(data: bytes) -> bytes:
+def _is_blank(line: bytes, delimiter: str) -> bool:
+    return not line.strip() and not (delimiter == "\t" and b"\t" in line)
+
+
+def is_comment(line: bytes) -> bool:
+    """Return whether a line is a comment, where there are any."""
+    return line.lstrip().startswith((b"#", b"%"))
+
+
+def _blank_line(delimiter: str) -> re.Pattern[bytes]:
+    return _BLANK_LINE_WITHOUT_TABS if delimiter == "\t" else _BLANK_LINE
+
+
+def _without_first_blanks(data: bytes, delimiter: str) -> bytes:
+    """Return lines without the blank ones before the first that is not."""
+    start = 0
+    while found := _blank_line(delimiter).match(data, start):
+        start = found.end()
+    return data[start:]
+
+
+def _without_first_comments(data: bytes, delimiter: str) -> bytes:
     """Return lines without the comments and blank lines before the first of another kind."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start) + 1 or len(data)
-        line = data[start:end].strip()
-        if line and not line.startswith((b"#", b"%")):
+        line = data[start:end]
+        if not _is_blank(line, delimiter) and not is_comment(line):
             break
         start = end
     return data[start:]
@@ -183,11 +213,11 @@ def line_blocks(path: Path, block_bytes: int) -> Iterator[LineBlock]:
         buffer, rest, first_line, start = bytearray(PARSE_BYTES + block_bytes), 0, 1, True
         while True:
             read = read_text(file, path, memoryview(buffer)[rest : rest + block_bytes])
-            length = rest + read
+            length, is_last = rest + read, read < block_bytes
             if start and buffer.startswith(_BYTE_ORDER_MARK):
                 length -= len(_BYTE_ORDER_MARK)
                 buffer[:length] = buffer[len(_BYTE_ORDER_MARK) : len(_BYTE_ORDER_MARK) + length]
-            start, cut = False, buffer.rfind(b"\n", 0, length) + 1 if read else length
+            start, cut = False, length if is_last else buffer.rfind(b"\n", 0, length) + 1
             block = LineBlock(path, buffer, cut or length, first_line)
             if cut:
                 _refuse_strange_bytes(block)
@@ -196,7 +226,7 @@ def line_blocks(path: Path, block_bytes: int) -> Iterator[LineBlock]:
             elif length > PARSE_BYTES:
                 _refuse_strange_bytes(block)
                 raise _too_long(block, first_line)
-            if not read:
+            if is_last:
                 return
             rest = length - cut
             buffer[:rest] = buffer[cut:length]
@@ -211,9 +241,12 @@ def open_text(path: Path) -> IO[bytes]:
 
 
 def read_text(file: IO[bytes], path: Path, out: memoryview) -> int:
-    """Fill a buffer from what `open_text` opened; return how many bytes there were."""
+    """Fill a buffer from what `open_text` opened; return how many bytes there were: fewer than it holds at the end of the file alone."""
+    filled = 0
     try:
-        return file.readinto(out)  # type: ignore[attr-defined, no-any-return]
+        while filled < len(out) and (read := file.readinto(out[filled:])):  # type: ignore[attr-defined]
+            filled += read
+        return filled
     except EOFError as error:
         raise InputError(f"{path} is truncated: the gzip stream has no end; copy or write it again") from error
     except (gzip.BadGzipFile, zlib.error) as error:
@@ -229,25 +262,40 @@ def row_batches(path: Path, dialect: Dialect, block_rows: int) -> Iterator[tuple
     """Parse a file: record batches of at most `block_rows` rows, each with its block and its first row therein."""
     skip, comments = dialect.skip_rows, dialect.comments
     for lines in line_blocks(path, block_bytes_for(block_rows, dialect.row_bytes)):
-        block = replace(lines, comments=comments)
-        data, row = block.cleaned(dialect.delimiter), 0
+        block = replace(lines, comments=comments, delimiter=dialect.delimiter)
+        data, row = block.cleaned(), 0
         if data and comments == "first":
             comments = "none"
         while skip and data:
-            data = bytes(data).partition(b"\n")[2].lstrip(b"\r\n")
+            data = _without_first_blanks(bytes(data).partition(b"\n")[2], dialect.delimiter)
             skip, row = skip - 1, row + 1
         if not data:
             continue
-        piece_bytes = max(PARSE_BYTES, -(-len(data) // (PIECES_PER_THREAD * pa.cpu_count())))
         _refuse_long_line(block)  # Arrow takes some, by where pieces end
-        table = _parse(data, block, row, dialect, piece_bytes)
-        if block.has(b'"') and table.num_rows != _num_lines(bytes(data)):
-            _refuse_quoted_break(block)
-        if piece_bytes == PARSE_BYTES:  # each becomes a chunk; fewer and larger blocks are dealt in less time
-            table = table.combine_chunks()
+        if dialect.delimiter == " " and dialect.may_be_text:
+            refuse_quotes(block)
+        table = _parsed(data, block, row, dialect)
         for batch in table.to_batches(block_rows):
             yield batch, block, row
             row += batch.num_rows
+
+
+def _parsed(data: bytes | memoryview, block: LineBlock, first_row: int, dialect: Dialect) -> Any:
+    """Parse the data lines of a block from `first_row` on."""
+    try:
+        table = _parse(data, dialect)
+    except pa.ArrowInvalid as error:
+        without_blanks, num_blanks = _blank_line(dialect.delimiter).subn(b"", data)  # of which Arrow skips only empty ones
+        if num_blanks:
+            return _parsed(without_blanks, block, first_row, dialect)
+        _refuse_first_bad_line(block, first_row, dialect, error)
+        last = block.first_line + block.count(b"\n")
+        raise InputError(f"{block.path}, lines {block.first_line} to {last}: {error}; correct the file") from error
+    if block.has(b'"') and table.num_rows != _num_lines(bytes(data)):
+        _refuse_quoted_break(block)
+    if (block.has(b"x") and block.has(b"0x")) or (block.has(b"X") and block.has(b"0X")):  # to find one byte takes little
+        _refuse_hexadecimal(data, block, first_row, dialect)
+    return table
 
 
 def parsed_blocks(path: Path, dialect: Dialect, layout: Layout, block_rows: int) -> Iterator[EdgeBlock]:
@@ -290,23 +338,22 @@ def split_line(line: str, delimiter: str, where: str) -> list[str]:
         raise InputError(f"{where}: {error}; correct the line") from error
 
 
-def _parse(data: bytes | memoryview, block: LineBlock, first_row: int, dialect: Dialect, piece_bytes: int) -> Any:
+def _parse(data: bytes | memoryview, dialect: Dialect) -> Any:
+    """Have Arrow parse lines."""
     names = [str(position) for position in range(len(dialect.names))]
-    try:
-        return _read_lent(
-            data,
-            read_options=pacsv.ReadOptions(column_names=names, block_size=piece_bytes),
-            parse_options=pacsv.ParseOptions(delimiter=dialect.delimiter, quote_char=False if dialect.delimiter == " " else '"'),
-            convert_options=pacsv.ConvertOptions(
-                column_types={str(position): value_type for position, value_type in dialect.types.items()},
-                include_columns=[str(position) for position in dialect.types],
-                strings_can_be_null=False,
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        _refuse_first_bad_line(block, first_row, dialect, error)
-        last = block.first_line + block.count(b"\n")
-        raise InputError(f"{block.path}, lines {block.first_line} to {last}: {error}; correct the file") from error
+    piece_bytes = max(PARSE_BYTES, -(-len(data) // (PIECES_PER_THREAD * pa.cpu_count())))
+    table = _read_lent(
+        data,
+        read_options=pacsv.ReadOptions(column_names=names, block_size=piece_bytes),
+        parse_options=pacsv.ParseOptions(delimiter=dialect.delimiter, quote_char=False if dialect.delimiter == " " else '"'),
+        convert_options=pacsv.ConvertOptions(
+            column_types={str(position): value_type for position, value_type in dialect.types.items()},
+            include_columns=[str(position) for position in dialect.types],
+            strings_can_be_null=False,
+        ),
+    )
+    # each piece becomes a chunk; fewer and larger blocks are dealt in less time
+    return table.combine_chunks() if piece_bytes == PARSE_BYTES else table
 
 
 def _read_lent(data: bytes | memoryview, **options: Any) -> Any:
@@ -340,6 +387,28 @@ def _refuse_quoted_break(block: LineBlock) -> NoReturn:
     raise InputError(f"{block.path}, line {number}: a quotation mark is not closed (line breaks within quotes are not read); correct it")
 
 
+def refuse_quotes(block: LineBlock) -> None:
+    """Refuse a field that begins with a quotation mark, where white space separates fields: they would be cut within the quotes."""
+    if not (block.buffer.startswith(b'"') or any(block.has(before) for before in (b' "', b'\t"', b'\n"'))):
+        return
+    for number, line in block.data_lines():
+        if _QUOTED_FIELD.search(line):
+            raise InputError(
+                f"{block.path}, line {number}: a field begins with a quotation mark; where spaces separate fields quotes are not read: "
+                "separate them by commas or tabs, or remove the quotes"
+            )
+
+
+def _refuse_hexadecimal(data: bytes | memoryview, block: LineBlock, first_row: int, dialect: Dialect) -> None:
+    """Refuse an integer that is written in hexadecimal: parse the columns of integers again, as text."""
+    integers = [position for position, value_type in dialect.types.items() if pa.types.is_integer(value_type)]
+    if not integers:
+        return
+    table = _parse(data, replace(dialect, types=dict.fromkeys(integers, pa.large_string())))
+    if any(pc.any(pc.match_substring_regex(column, "(?i)^\\s*0x")).as_py() for column in table.columns):
+        _refuse_first_bad_line(block, first_row, dialect, None)
+
+
 def _refuse_long_line(block: LineBlock) -> None:
     """Refuse a line of more than `PARSE_BYTES`; where every half of so many bytes has the end of a line there is none."""
     half = PARSE_BYTES // 2
@@ -354,8 +423,8 @@ def _too_long(block: LineBlock, number: int) -> InputError:
     return InputError(f"{block.path}, line {number} is longer than {PARSE_BYTES} bytes: not an edge list? Name another file")
 
 
-def _refuse_first_bad_line(block: LineBlock, first_row: int, dialect: Dialect, cause: Exception) -> None:
-    """Search a block that Arrow refused for the line that is to blame."""
+def _refuse_first_bad_line(block: LineBlock, first_row: int, dialect: Dialect, cause: Exception | None) -> None:
+    """Search a block that Arrow refused, or should have, for the line that is to blame."""
     for row, (number, line) in enumerate(block.data_lines()):
         if row < first_row:
             continue
@@ -367,33 +436,43 @@ def _refuse_first_bad_line(block: LineBlock, first_row: int, dialect: Dialect, c
         fields = split_line(text, dialect.delimiter, where)
         if len(fields) != len(dialect.names):
             expected = f"{len(dialect.names)} columns are expected ({', '.join(dialect.names)})"
-            raise InputError(f"{where} has {len(fields)} columns but {expected}; correct the line") from cause
+            comment = " (where ids are text, comments stand before the first row only)" if is_comment(line) else ""
+            raise InputError(f"{where} has {len(fields)} columns but {expected}{comment}; correct the line") from cause
         for position, value_type in dialect.types.items():
             _refuse_bad_field(fields[position], value_type, dialect, position, where, cause)
 
 
-def _refuse_bad_field(field: str, value_type: Any, dialect: Dialect, position: int, where: str, cause: Exception) -> None:
+def _refuse_bad_field(field: str, value_type: Any, dialect: Dialect, position: int, where: str, cause: Exception | None) -> None:
     what = f"{where}, column {dialect.names[position]!r}"
     is_id = position in dialect.ids
     if pa.types.is_integer(value_type) and _INTEGER.fullmatch(field) and not -MAX_ID <= int(field) <= MAX_ID:
         raise InputError(f"{what}: {field.strip()} overflows int64; values must be at most {MAX_ID}, correct it or renumber") from cause
     if pa.types.is_string(value_type) or pa.types.is_large_string(value_type):
         return
+    if field in NULLS or (not _HEXADECIMAL.match(field) and _is_number(field.strip(), value_type)):
+        return
+    if field.strip().lower() in MISSING:
+        raise InputError(f"{what}: the {'id' if is_id else 'value'} is missing ({field!r}); fill it in or drop the line") from cause
+    if is_id:
+        try:
+            number = float(field)
+        except ValueError:
+            remedy = "correct it" + (", or give id_kind='string', which takes all ids as text" if dialect.may_be_text else "")
+            raise InputError(f"{what}: the id {field.strip()!r} is not a number; {remedy}") from cause
+        trouble = "is not written as a plain integer, as most others are" if number.is_integer() else "is fractional"
+        trouble = trouble if math.isfinite(number) else "is not finite"
+        raise InputError(f"{what}: the id {field.strip()!r} {trouble}; ids must be whole numbers, correct it") from cause
+    remedy = f"correct it, or write the first rows so that they are not taken for {value_type} (1.0, or a name)"
+    raise InputError(f"{what}: {field.strip()!r} is not {value_type}, as the first ones are; {remedy}") from cause
+
+
+def _is_number(field: str, value_type: Any) -> bool:
+    """Return whether Arrow reads a field as a number of this type."""
     try:
-        pa.array([field.strip()]).cast(value_type)
+        pa.array([field]).cast(value_type)
     except pa.ArrowInvalid:
-        if field.strip().lower() in MISSING:
-            return
-        if is_id:
-            try:
-                whole = float(field).is_integer()
-            except ValueError:
-                remedy = "correct it" + (", or give id_kind='string', which takes all ids as text" if dialect.may_be_text else "")
-                raise InputError(f"{what}: the id {field.strip()!r} is not a number; {remedy}") from cause
-            trouble = "is not written as a plain integer, as most others are" if whole else "is fractional"
-            raise InputError(f"{what}: the id {field.strip()!r} {trouble}; ids must be whole numbers, correct it") from cause
-        remedy = f"correct it, or write the first rows so that they are not taken for {value_type} (1.0, or a name)"
-        raise InputError(f"{what}: {field.strip()!r} is not {value_type}, as the first ones are; {remedy}") from cause
+        return False
+    return True
 
 
 def _refuse_strange_bytes(block: LineBlock) -> None:

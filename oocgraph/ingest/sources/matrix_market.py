@@ -1,7 +1,7 @@
 """Matrix Market (.mtx): a coordinate matrix as edges row -> column, its body streamed like any other text.
 
 Indices count from 1 in the file and from 0 here. Values become the column ``weight``. A symmetric matrix stores each edge once
-and is undirected. ``scipy.io.mmread`` holds the whole matrix, so only its format, not its code, is used.
+and is undirected; a directed graph of it has both. ``scipy.io.mmread`` holds the whole matrix, so only its format, not its code, is used.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _read_header(path: Path) -> _Header:
     if field not in VALUE_TYPES:
         raise InputError(f"{path}, line 1: values of field {field!r} cannot be weights; write it as real, integer or pattern")
     if symmetry not in {"general", "symmetric"}:
-        raise InputError(f"{path}, line 1: a {symmetry} matrix is not a graph's; write it as general or symmetric")
+        raise InputError(f"{path}, line 1: a {symmetry} matrix is not a graph's; write all of its entries, as general")
     number, sizes = _size_line(path)
     if len(sizes) != 3 or not all(size.isdigit() and len(size) < MAX_DIGITS for size in sizes):
         raise InputError(f"{path}, line {number}: {' '.join(sizes)!r:.200} is not 'rows columns entries'; correct the line")

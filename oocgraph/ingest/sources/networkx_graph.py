@@ -23,6 +23,8 @@ DESCRIPTION = "NetworkX graph"
 def open_networkx(graph: Any, request: Request) -> Source:
     """Open a networkx.Graph, DiGraph or multigraph. Attributes become columns when they are named."""
     refuse_endpoint_columns(DESCRIPTION, request)
+    if request.directed and not graph.is_directed():
+        graph = graph.to_directed(as_view=True)  # each edge in both directions
     kind = _label_kind(graph)
     dtypes = {name: _attribute_dtype(graph, name, weight=name == request.weight_column) for name in request.beside}
     columns = Columns("source", "target", request.weight_column, request.beside)

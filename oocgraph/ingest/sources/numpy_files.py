@@ -47,6 +47,9 @@ MAX_HEADER_BYTES = 10_000
 READ_BYTES = 8 << 20
 """Most that is read at once of rows with many fields."""
 
+READ_ROWS = 1 << 17
+"""Offsets that are read at once to come to the last."""
+
 SCIPY_FORMATS = ("coo", "csc", "csr")
 
 SMALL_BYTES = 1 << 10
@@ -241,8 +244,13 @@ def _open_scipy(path: Path, members: dict[str, _Member], request: Request) -> So
     for name, length in lengths.items():
         if length != wanted[name]:
             raise InputError(f"{path}: array {name!r} has shape {length} where {wanted[name]} is needed; save the matrix again")
+    if kind != "coo":  # behind the entries the arrays may have room that is not used
+        last = _last_offset(members["indptr"])
+        num_entries = last if 0 <= last <= num_entries else num_entries
     named = (ends[1], ends[0]) if kind == "csc" else ends
     layout = fixed_layout(str(path), weight_column(members["data"].dtype), request, ends=named, declared=n)
+    dtypes = {name: members[name].dtype for name in ends} | {"weight": members["data"].dtype}
+    layout.block(lambda name: np.empty(0, dtypes[name]), 0)
     chosen = [members[name] for name in (*ends, *(["data"] if layout.dtypes else []))]
 
     def stream(block_rows: int) -> Iterator[EdgeBlock]:
@@ -259,6 +267,15 @@ def _open_scipy(path: Path, members: dict[str, _Member], request: Request) -> So
                 yield layout.block(values.__getitem__, low)
 
     return layout.open(single_stream(stream), num_entries)
+
+
+def _last_offset(member: _Member) -> int:
+    """Return the last of the offsets of a matrix, for which all are read."""
+    with _open_readers([member]) as readers:
+        last = [0]
+        for low, high in blocks_of(0, member.shape[0], READ_ROWS):
+            last = readers[member.name].read(high - low)[-1:].tolist()
+    return int(last[0])
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 from oocgraph.config import settings
 from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.ingest.sources.arrow_stream import open_dataset
-from oocgraph.ingest.sources.source import Request, reason
+from oocgraph.ingest.sources.source import HIDDEN_PREFIXES, Request, reason
 from oocgraph.ingest.sources.streamed import StreamedSource
 from oocgraph.store.remote import missing_package
 
@@ -46,4 +46,5 @@ def _dataset(url: str) -> Any:
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 
     file_system, path = url_to_fs(url, **(settings().storage_options or {}))
-    return ds.dataset(path, filesystem=PyFileSystem(FSSpecHandler(file_system)), format="parquet")
+    arrow_file_system = PyFileSystem(FSSpecHandler(file_system))
+    return ds.dataset(path, filesystem=arrow_file_system, format="parquet", ignore_prefixes=list(HIDDEN_PREFIXES))

@@ -31,6 +31,9 @@ MAX_REASON = 200
 MAX_DIGITS = 40
 """Digits of a number that a header may have: one of more is damaged, and Python refuses to convert one of thousands."""
 
+HIDDEN_PREFIXES = ("_", ".")
+"""Beginnings of the names of what is not read of a folder: ``_SUCCESS``, ``_temporary``, ``.ipynb_checkpoints``."""
+
 StreamMaker = Callable[[int], Sequence[EdgeStream]]
 """Makes the streams of a source, for a number of rows that a block may have."""
 
@@ -48,6 +51,8 @@ class Request:
         Dask client whose workers compute the partitions of a Dask collection; without one this process does.
     id_kind
         What ids are read as, where a format does not say: those of text files.
+    directed
+        Whether the graph is asked to be directed: an undirected source then gives its edges in both directions.
 
     Raises
     ------
@@ -62,6 +67,7 @@ class Request:
     num_vertices: int | None = None
     client: Any = None
     id_kind: IdKind | None = None
+    directed: bool | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.edge_columns, str):
@@ -256,6 +262,11 @@ def file_bytes(path: Path) -> int:
     if found.st_size == 0:
         raise InputError(f"{path} is empty (0 bytes); write the edge list again, or name another file")
     return found.st_size
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder within a folder is none of its data: hidden, temporary, or a mark of the program that wrote it."""
+    return name.startswith(HIDDEN_PREFIXES)
 
 
 def refuse_stream(path: Path, mode: int) -> None:

@@ -15,8 +15,26 @@ from oocgraph.ingest.sources.source import Request, Source, range_streams
 
 def open_arrow(source: Any, request: Request) -> Source:
     """Open a table in memory, of pyarrow or Polars."""
-    described = f"{type(source).__module__.partition('.')[0]} {type(source).__name__}"
-    return open_table(source if isinstance(source, pa.Table) else pa.table(source), request, described)
+    description = f"{type(source).__module__.partition('.')[0]} {type(source).__name__}"
+    if isinstance(source, pa.Table | pa.RecordBatch):
+        return open_table(source if isinstance(source, pa.Table) else pa.table(source), request, description)
+    chosen = choose_columns(description, source.columns, request).read
+    return open_table(polars_table(source[chosen], description), request, description)
+
+
+def polars_table(frame: Any, description: str) -> Any:
+    """Return a polars.DataFrame as a pyarrow.Table.
+
+    Raises
+    ------
+    InputError
+        A column is of a type that Arrow has not, such as Int128.
+    """
+    try:
+        return pa.table(frame)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        kinds = ", ".join(f"{name!r} is {kind}" for name, kind in frame.schema.items())
+        raise InputError(f"{description}: Arrow lacks the type of a column ({kinds}); cast it, such as to Int64 or String") from error
 
 
 def open_pandas(frame: Any, request: Request) -> Source:

@@ -7,7 +7,8 @@ What a file is follows from its first lines (1 MiB of them):
   text in a column whose other rows are all numbers and nothing that begins like a number. So an all-text file without such names
   has no header, and a damaged first edge is not taken for one.
 - *columns* of a file without header: ``f0``, ``f1``, ... (Arrow's names); the first two are the edges unless others are named.
-- *comments*: lines that begin with ``#`` or ``%``; where ids are names, those before the first row only.
+- *comments*: lines that begin with ``#`` or ``%``; where ids are names, those before the first row only, which may be the header. If there
+  are no other lines below a header, and they have as many fields, they are refused unless the user says what ids are.
 - *types*: a column is int64, else float64, else text; ids are names when half or more of them are, or as the user says. A value
   that does not fit is an error, never a guess.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -29,7 +30,17 @@ from oocgraph.errors import InputError
 from oocgraph.ingest.sources.arrow_values import arrow_layout
 from oocgraph.ingest.sources.columns import Columns, choose_columns, usual_pair
 from oocgraph.ingest.sources.ids import MAX_ID
-from oocgraph.ingest.sources.lines import MISSING, Dialect, LineBlock, decoded, line_blocks, parsed_blocks, split_line
+from oocgraph.ingest.sources.lines import (
+    MISSING,
+    Comments,
+    Dialect,
+    LineBlock,
+    decoded,
+    line_blocks,
+    parsed_blocks,
+    refuse_quotes,
+    split_line,
+)
 from oocgraph.ingest.sources.source import Request, Source, file_bytes, single_stream
 
 logger = logging.getLogger(__name__)
@@ -57,26 +68,86 @@ def open_text_edges(path: Path, request: Request) -> Source:
     num_bytes = file_bytes(path)
     description, extension = str(path), _text_extension(path)
     first = next(line_blocks(path, SAMPLE_BYTES), LineBlock(path, bytearray(), 0, 1))
-    lines = [(number, decoded(first, number, line)) for number, line in first.data_lines()][:MAX_SAMPLE_ROWS]
+    sample = _sampled(first, extension, request, "first" if request.id_kind == "string" else "anywhere")
+    kind = request.id_kind or ("string" if _ids_are_text(path, sample) else "int64")
+    if request.id_kind is None and (kind == "string" or not sample.rows) and (first.has(b"#") or first.has(b"%")):
+        with_signs = _sampled(first, extension, request, "first")
+        _refuse_unclear(path, sample, with_signs)
+        sample = with_signs if kind == "string" else sample
+    names, ends = sample.names, sample.ends
+    types = sample.types | dict.fromkeys(ends, pa.large_string()) if kind == "string" else sample.number_types
+    layout = arrow_layout(description, sample.columns, lambda name: types[names.index(name)], request)
+    row_bytes = max(1, first.length // max(1, first.count(b"\n")))
+    comments: Comments = "first" if kind == "string" else "anywhere"
+    dialect = Dialect(sample.delimiter, sample.skip_rows, names, types, ends, row_bytes, comments=comments)
+    if kind == "string" and sample.has_names and not (sample.skip_rows or request.named or extension in GAPBS_NAMES):
+        _warn_of_header(path, [row for _, row in sample.rows], ends)
+    likely_rows = None if path.suffix.lower() == ".gz" else num_bytes // row_bytes
+    return layout.open(single_stream(partial(parsed_blocks, path, dialect, layout)), likely_rows=likely_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """What the first lines of a file say of it.
+
+    Attributes
+    ----------
+    delimiter, skip_rows, names
+        As of `Dialect`.
+    columns
+        Columns that are read.
+    ends
+        Positions of those that hold ids.
+    types
+        Arrow type of each column that is read, by position.
+    rows
+        Number and fields of each row below the header that has as many fields as there are names.
+    """
+
+    delimiter: str
+    skip_rows: int
+    names: tuple[str, ...]
+    columns: Columns
+    ends: tuple[int, int]
+    types: dict[int, Any]
+    rows: list[tuple[int, list[str]]]
+
+    @property
+    def has_names(self) -> bool:
+        """Whether an id is text."""
+        return pa.large_string() in [self.types[end] for end in self.ends]
+
+    @property
+    def number_types(self) -> dict[int, Any]:
+        """Types where ids are numbers: what is none is refused with its line when it is read."""
+        return self.types | {end: pa.int64() for end in self.ends if self.types[end] == pa.large_string()}
+
+
+def _sampled(first: LineBlock, extension: str, request: Request, comments: Comments) -> _Sample:
+    """Find out what the first lines say, where comments are as given."""
+    path = first.path
+    block = replace(first, comments=comments)
+    lines = [(number, decoded(first, number, line)) for number, line in islice(block.data_lines(), MAX_SAMPLE_ROWS)]
     delimiter = _find_delimiter(path, lines, DELIMITERS[extension])
+    if delimiter == " ":
+        refuse_quotes(block)
     rows = [split_line(line, delimiter, f"{path}, line {number}") for number, line in lines]
     names, skip_rows = _find_names(path, rows, extension, request)
-    columns = _choose(description, names, skip_rows, extension, request)
+    columns = _choose(str(path), names, skip_rows, extension, request)
     sample = [(number, row) for (number, _), row in zip(lines[skip_rows:], rows[skip_rows:], strict=True) if len(row) == len(names)]
     types = {names.index(name): _column_type([row[names.index(name)] for _, row in sample]) for name in columns.read}
     ends = names.index(columns.source), names.index(columns.target)
-    are_names = request.id_kind != "int64" and pa.large_string() in [types[end] for end in ends]
-    if request.id_kind == "int64":
-        types |= {end: pa.int64() for end in ends if types[end] == pa.large_string()}  # refused with its line when it is read
-    elif request.id_kind == "string" or _ids_are_text(path, sample, names, ends):
-        types |= dict.fromkeys(ends, pa.large_string())
-    layout = arrow_layout(description, columns, lambda name: types[names.index(name)], request)
-    row_bytes = max(1, first.length // max(1, first.count(b"\n")))
-    dialect = Dialect(delimiter, skip_rows, names, types, ends, row_bytes, comments="first" if are_names else "anywhere")
-    if are_names and not (skip_rows or request.named or extension in GAPBS_NAMES):
-        _warn_of_header(path, [row for _, row in sample], ends)
-    likely_rows = None if path.suffix.lower() == ".gz" else num_bytes // row_bytes
-    return layout.open(single_stream(partial(parsed_blocks, path, dialect, layout)), likely_rows=likely_rows)
+    return _Sample(delimiter, skip_rows, names, columns, ends, types, sample)
+
+
+def _refuse_unclear(path: Path, sample: _Sample, with_signs: _Sample) -> None:
+    """Refuse a file with a header and, below it, only lines that may be comments or edges."""
+    if sample.skip_rows and not sample.rows and with_signs.rows:
+        number, row = with_signs.rows[0]
+        raise InputError(
+            f"{path}, line {number}: {row[0].strip()!r} begins as a comment does, as all lines below the header; give id_kind='string' if "
+            "these are edges, id_kind='int64' if they are comments"
+        )
 
 
 def _warn_of_header(path: Path, rows: Sequence[list[str]], ends: tuple[int, int]) -> None:
@@ -177,14 +248,16 @@ def _column_type(fields: Sequence[str]) -> Any:
     return {"text": pa.large_string(), "float": pa.float64(), "integer": pa.int64(), "missing": pa.float64()}[kind]
 
 
-def _ids_are_text(path: Path, sample: Sequence[tuple[int, list[str]]], names: tuple[str, ...], ends: tuple[int, int]) -> bool:
+def _ids_are_text(path: Path, sample: _Sample) -> bool:
     """Whether the ids are names: half or more of them are. Fewer are damage in a file of numbers, and refused."""
-    found = ((number, end, row[end].strip()) for number, row in sample for end in ends if _field_kind(row[end]) == "text")
-    text = list(islice(found, len(sample)))
-    if text and len(text) < len(sample):
+    if not sample.has_names:
+        return False
+    found = ((number, end, row[end].strip()) for number, row in sample.rows for end in sample.ends if _field_kind(row[end]) == "text")
+    text = list(islice(found, len(sample.rows)))
+    if text and len(text) < len(sample.rows):
         number, end, field = text[0]
         raise InputError(
-            f"{path}, line {number}, column {names[end]!r}: the id {field!r} is not a number as most others; "
+            f"{path}, line {number}, column {sample.names[end]!r}: the id {field!r} is not a number as most others; "
             "correct it, or give id_kind='string', which takes all ids as text"
         )
     return bool(text)
