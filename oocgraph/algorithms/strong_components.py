@@ -5,12 +5,14 @@
    in-lists spreads both, what it finds is used at once, and pieces without anything to do are not read.
 3. The rest is trimmed in a sweep, and loaded into memory if there is room for it; Tarjan's algorithm ends it there. So it does once a sweep
    of step 2 finds few vertices: in a graph of long chains sweeps would be many.
-4. What does not fit is coloured: every vertex takes the smallest number of those that have a path to it; those with a path back to the
-   vertex of that number are its component. Steps 3 and 4 take turns.
+4. What does not fit is coloured: every vertex takes the smallest of the random numbers of those that have a path to it; those with a path
+   back to the vertex of that number are its component, and the others of the same number a class: no component is in two of them. Steps 3
+   and 4 take turns, and no path is followed from class to class.
 
 Slota, Rajamanickam, Madduri, "BFS and Coloring-based Parallel Algorithms for Strongly Connected Components and Related Problems"
 (Multistep), IPDPS 2014. Differs from the paper in: sweeps in place of levels, with in-lists alone for both directions; whatever is left is
-ended in memory as soon as it fits and sweeps find little, by Tarjan's algorithm (1972).
+ended in memory as soon as it fits and sweeps find little, by Tarjan's algorithm (1972); numbers at random and classes, after Blelloch, Gu,
+Shun, Sun, "Parallelism in Randomized Incremental Algorithms", SPAA 2016, by which the turns grow with the logarithm of the vertices.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ from oocgraph.types import Array, ProgressOption
 
 FEW = 64
 """A sweep that finds less than one of so many vertices is not worth its time, if a rest in memory can follow it."""
+
+ONE = np.uint64(1)
 
 STEP_SECONDS = 2e-9
 """About what a vertex takes in a step on all vertices."""
@@ -84,7 +88,7 @@ def strongly_connected_components(
     -----
     Host memory: 10 bytes for each vertex that has edges (18 where there are 2**32), pieces of 2 MiB of edges (or as long as the longest
     list). What the budget has left may hold a rest, 44 bytes for each of its vertices and 4 for each of its edges (half of it, if that is
-    too little for all of the graph), and edges that stay. A sweep reads half of the edges at most. The worst case is a long chain, in no
+    too little for all of the graph), and edges that stay. A sweep reads half of the edges at most. The worst case is a long cycle, in no
     order, that does not fit as a rest: a sweep for every few of its vertices.
 
     Examples
@@ -113,13 +117,14 @@ def strongly_connected_components(
         vectors={"components and colours": 2 * vector, "marks": 2 * n, "degrees and names": DEGREES_BYTES + naming_bytes(store)},
         result_bytes=vector, room_bytes=(0, whole_bytes(store)), room_share=0.5,
         kernels=[
-            (kernels.search, bits, bits), (kernels.trim, bits, bits, none), (kernels.spread_colours, bits, none),
+            (kernels.search, bits, bits), (kernels.trim, bits, bits, none), (kernels.spread_colours, bits, none, none),
             (kernels.mark_back, bits, bits, none), (kernels.gather_after_search, bits, bits, rest),
         ],
         vertex_kernels=[
             (kernels.begin, bits, none, none, 0, degrees), (kernels.keep_core, bits, bits, none, 0, 0, 0, 0),
             (kernels.end_search, bits, bits, 0, 0),
-            (kernels.end_trim, bits, bits, none, 0, 0), (kernels.begin_colours, none, 0, 0), (kernels.mark_roots, bits, bits, none, 0, 0),
+            (kernels.end_trim, bits, bits, none, 0, 0), (kernels.begin_colours, none, ONE, 0, 0),
+            (kernels.mark_roots, bits, bits, none, ONE, 0, 0),
             (kernels.end_colours, bits, bits, none, none, 0, 0), (kernels.has_to_mark, bits, bits, 0, 0),
             (kernels.has_to_search, bits, bits, 0, 0, True), (is_any_left, bits, 0, 0), (kernels.count_roots, none, 0, 0),
             (kernels.end_rest, rest, walk, bits, bits, none, 0), (kernels.largest_group, none, none),
@@ -139,6 +144,7 @@ class _Strong:
         self.sweeps, self.num_left = sweeps, n
         self.component, self.colour = np.empty(n, dtype), np.empty(n, dtype)
         self.own, self.other = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
+        self.random = np.random.default_rng(n)
 
     def find(self) -> tuple[Array, int, int]:
         """Return the components, how many there are, and the vertices of the largest."""
@@ -199,19 +205,21 @@ class _Strong:
 
     def _colour(self) -> None:
         """Find the components of the vertices that colours come from."""
-        own, other, colour, found = self.own, self.other, self.colour, 1
+        own, other, colour, component, found = self.own, self.other, self.colour, self.component, 1
+        factor = int(self.random.integers(2**63)) | 1
+        inverse = pow(factor, -1, 2**64)
 
         def has_marks(start: int, stop: int) -> bool:
             return bool(kernels.has_to_mark(own, other, start, stop))
 
-        self._step(lambda a, z: kernels.begin_colours(colour, a, z))
+        self._step(lambda a, z: kernels.begin_colours(colour, np.uint64(factor), a, z))
         while found:
-            found = sum(self.sweeps.pull(kernels.spread_colours, [own, colour], only=self._is_any_left, alternates=True))
-        self._step(lambda a, z: kernels.mark_roots(own, other, colour, a, z))
+            found = sum(self.sweeps.pull(kernels.spread_colours, [own, component, colour], only=self._is_any_left, alternates=True))
+        self._step(lambda a, z: kernels.mark_roots(own, other, colour, np.uint64(inverse), a, z))
         found = 1
         while found:
             found = sum(self.sweeps.pull(kernels.mark_back, [own, other, colour], only=has_marks, alternates=True))
-        self._say(self._step(lambda a, z: kernels.end_colours(own, other, self.component, colour, a, z)))
+        self._say(self._step(lambda a, z: kernels.end_colours(own, other, component, colour, a, z)))
 
     def _named(self) -> tuple[Array, int, int]:
         count = self._step(lambda a, z: kernels.count_roots(self.component, a, z))

@@ -3,6 +3,9 @@
 `own` has bits of each vertex, which the call that has its row sets; `other` has a mark of each vertex, which any call may set, and which
 none takes away during a sweep. What a call finds others use at once, and the end is the same whenever they do: marks only spread. Each call
 goes through its rows forwards, and, if that has changed anything, backwards, so that chains in either order are followed in memory.
+
+`component` has the component of each vertex that is settled, and of any other the class that it is in: only vertices of one class may be in
+one component. Colours are numbers of vertices, multiplied by an odd number: a vertex takes the smallest, which is that of any at random.
 """
 
 from __future__ import annotations
@@ -40,7 +43,9 @@ def begin(own: Any, component: Any, out_degree: Any, first: int, in_degree: Any)
             component[v] = v
             own[v] = DONE
             settled += 1
-        elif product > best:
+            continue
+        component[v] = 0
+        if product > best:
             best, pivot = product, v
     return best, pivot, settled
 
@@ -111,9 +116,9 @@ def end_search(own: Any, other: Any, start: int, stop: int) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def are_joined(own: Any, u: int, v: int) -> bool:
+def are_joined(own: Any, component: Any, u: int, v: int) -> bool:
     """Whether an edge between two vertices that are left may be in a component."""
-    return u != v and not own[u] & DONE and (own[u] ^ own[v]) & (AFTER | BEFORE) == 0
+    return u != v and not own[u] & DONE and (own[u] ^ own[v]) & (AFTER | BEFORE) == 0 and component[u] == component[v]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -131,7 +136,7 @@ def trim(first: Any, pointers: Any, start: Any, indices: Any, values: Any, own: 
             for e in range(np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)):
                 u = np.int64(indices[e])
                 edges += not own[u] & DONE
-                if are_joined(own, u, v):
+                if are_joined(own, component, u, v):
                     other[u] = 1
                     found += 1
             if found == 0:
@@ -156,15 +161,15 @@ def end_trim(own: Any, other: Any, component: Any, start: int, stop: int) -> int
 
 
 @nb.njit(nogil=True, cache=True)
-def begin_colours(colour: Any, start: int, stop: int) -> None:
-    """Give each vertex its own number for a colour."""
+def begin_colours(colour: Any, factor: Any, start: int, stop: int) -> None:
+    """Give each vertex its own number for a colour, multiplied by an odd one (uint64)."""
     for v in range(start, stop):
-        colour[v] = v
+        colour[v] = np.uint64(v) * factor
 
 
 @nb.njit(nogil=True, cache=True)
-def spread_colours(first: Any, pointers: Any, start: Any, indices: Any, values: Any, own: Any, colour: Any) -> int:
-    """Give rows the smallest colour of themselves and their in-neighbours; returns how many changed."""
+def spread_colours(first: Any, pointers: Any, start: Any, indices: Any, values: Any, own: Any, component: Any, colour: Any) -> int:
+    """Give rows the smallest colour of themselves and the in-neighbours that they may be joined with; returns how many changed."""
     changed, num_rows = 0, pointers.size - 1
     for turn in range(2):
         for i in range(num_rows):
@@ -175,7 +180,7 @@ def spread_colours(first: Any, pointers: Any, start: Any, indices: Any, values: 
             least = colour[v]
             for e in range(np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)):
                 u = np.int64(indices[e])
-                if colour[u] < least and are_joined(own, u, v):
+                if colour[u] < least and are_joined(own, component, u, v):
                     least = colour[u]
             if least != colour[v]:
                 colour[v] = least
@@ -186,9 +191,10 @@ def spread_colours(first: Any, pointers: Any, start: Any, indices: Any, values: 
 
 
 @nb.njit(nogil=True, cache=True)
-def mark_roots(own: Any, other: Any, colour: Any, start: int, stop: int) -> None:
-    """Mark the vertices that colours come from."""
+def mark_roots(own: Any, other: Any, colour: Any, inverse: Any, start: int, stop: int) -> None:
+    """Turn colours into numbers of vertices, by the inverse of their factor, and mark the vertices that they come from."""
     for v in range(start, stop):
+        colour[v] = np.uint64(colour[v]) * inverse
         other[v] = np.int64(colour[v]) == v and not own[v] & DONE
 
 
@@ -204,7 +210,7 @@ def mark_back(first: Any, pointers: Any, start: Any, indices: Any, values: Any, 
                 continue
             for e in range(np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)):
                 u = np.int64(indices[e])
-                if colour[u] == colour[v] and are_joined(own, u, v):
+                if colour[u] == colour[v] and not own[u] & DONE:
                     other[u] = 1
             own[v] |= PUSHED
             changed += 1
@@ -224,14 +230,14 @@ def has_to_mark(own: Any, other: Any, start: int, stop: int) -> bool:
 
 @nb.njit(nogil=True, cache=True)
 def end_colours(own: Any, other: Any, component: Any, colour: Any, start: int, stop: int) -> int:
-    """Settle marked vertices: components of their colours; returns how many are left."""
+    """Settle marked vertices: components of their colours, which are classes of the others; returns how many are left."""
     left = 0
     for v in range(start, stop):
         if own[v] & DONE:
             continue
         own[v] &= ~PUSHED
+        component[v] = colour[v]
         if other[v]:
-            component[v] = colour[v]
             own[v] |= DONE
             other[v] = 0
         else:

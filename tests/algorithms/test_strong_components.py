@@ -7,6 +7,8 @@ import logging
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse
+import scipy.sparse.csgraph
 
 import oocgraph
 from oocgraph import Resources
@@ -103,6 +105,38 @@ def test_a_colour_ends_where_another_begins(tmp_path, monkeypatch):
     with setting("vertex-order", "original"):
         graph = oocgraph.build_csr((ends[0], ends[1]), tmp_path / "g.zarr", directed=True)
     assert oocgraph.strongly_connected_components(graph).component.tolist() == [0, 0, 0, 0, 4, 4, 6, 6, 8]
+
+
+@pytest.mark.parametrize("order", ["original", "locality"])
+def test_chains_of_components_take_few_turns(tmp_path, monkeypatch, order):
+    """The first of a chain has a path to all others: were its number the smallest of all, each turn would find one component."""
+    no_rest(monkeypatch)
+    turns, colour = [], strong_components._Strong._colour
+    monkeypatch.setattr(strong_components._Strong, "_colour", lambda self: turns.append(colour(self)))
+    pairs = 2 * np.arange(2000)
+    ends = np.concatenate([[pairs, pairs + 1], [pairs + 1, pairs], [pairs[:-1] + 1, pairs[1:]]], axis=1)
+    with setting("vertex-order", order):
+        graph = oocgraph.build_csr((ends[0], ends[1]), tmp_path / "g.zarr", directed=True)
+    result = oocgraph.strongly_connected_components(graph)
+    assert result.component.tolist() == np.repeat(pairs, 2).tolist()
+    assert 3 < len(turns) < 40
+
+
+@pytest.mark.parametrize("degree", [1.0, 1.4, 2.0])
+def test_colours_find_what_scipy_finds(tmp_path, monkeypatch, degree):
+    """In random graphs of components of all sizes, by turns alone."""
+    no_rest(monkeypatch)
+    n = 3000
+    for seed in range(3):
+        ends = np.random.default_rng(seed).integers(0, n, (2, int(n * degree)))
+        graph = oocgraph.build_csr((ends[0], ends[1]), tmp_path / f"{seed}.zarr", directed=True, num_vertices=n)
+        found = oocgraph.strongly_connected_components(graph, resources=Resources(threads=3))
+        matrix = scipy.sparse.csr_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(n, n))
+        num, label = scipy.sparse.csgraph.connected_components(matrix, connection="strong")
+        least = np.full(num, n)
+        np.minimum.at(least, label, np.arange(n))
+        assert found.component.tolist() == least[label].tolist()
+        assert found.num_components == num
 
 
 @pytest.mark.parametrize("order", ["original", "locality"])
