@@ -415,9 +415,8 @@ def test_hexadecimal_numbers_are_text_in_columns_of_text(tmp_path):
     refused(path, "line 20002", "'w'", "'0x5' is not int64", weight_column="w")
 
 
-@pytest.mark.parametrize("blank", ["  ", "\f", "\t", " \t\v"])
+@pytest.mark.parametrize(("blank", "end"), [("  ", "\n"), ("\f", "\r\n"), ("\t", "\n"), (" \t\v", "\r\n")])
 @pytest.mark.parametrize(("delimiter", "name"), [(",", "e.csv"), (" ", "e.txt"), ("\t", "e.tsv")])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_lines_of_white_space_are_blank(tmp_path, blank, delimiter, name, end):
     """At the beginning and the end, around the header and far behind; where tabs separate fields one with tabs is a row without ids."""
     text = end.join([blank, "source,target", blank, *["1,2", blank, '"3",4' if delimiter == "," else "3,4"] * 10_000])

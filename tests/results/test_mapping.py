@@ -280,8 +280,8 @@ def test_a_dict_of_a_mapping_is_streamed(tmp_path, monkeypatch, codec):
             assert one[vertex] == expected[vertex]
         list(one)
         with ThreadPoolExecutor(4) as pool:
-            running = [pool.submit(lambda asked=one, ids=keys: [asked[vertex] for vertex in ids]) for _ in range(4)]
-            assert all(call.result() == list(expected.values()) for call in running)
+            running = [pool.submit(lambda asked=one, ids=keys[:30]: [asked[vertex] for vertex in ids]) for _ in range(4)]
+            assert all(call.result() == list(expected.values())[:30] for call in running)
         with pytest.raises(VertexNotFoundError):
             one[keys[-1] + 1]
 
