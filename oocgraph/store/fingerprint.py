@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,22 @@ def graph_fingerprint(store: GraphArrays) -> str:
     columns = ["vertices/id" if attributes.id_kind == "int64" else "vertices/id/bytes", "out/indices"]
     for column in columns:
         _add_checksums(store, column, digest)
+    return digest.hexdigest()[:32]
+
+
+def store_fingerprint(store: GraphArrays, names: Iterable[str]) -> str:
+    """Return a short text that tells one store from another, made of the checksums of all its arrays likewise: of edge columns, too.
+
+    Raises
+    ------
+    CorruptStoreError
+        The store has no checksums.
+    """
+    attributes = store.attributes
+    digest = hashlib.sha256(json.dumps([graph_fingerprint(store), attributes.implied_ids, attributes.weight_name]).encode())
+    for name in sorted(names):
+        digest.update(name.encode())
+        _add_checksums(store, name, digest)
     return digest.hexdigest()[:32]
 
 

@@ -22,7 +22,7 @@ from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.degrees import degree_problem, plane_lengths
 from oocgraph.store.facts import graph_facts, graph_line
 from oocgraph.store.fetched import RangeArray, ZarrArray
-from oocgraph.store.fingerprint import graph_fingerprint
+from oocgraph.store.fingerprint import store_fingerprint
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, PARTITIONS_KEY, SELF_LOOPS, GraphAttributes, plane_group
 from oocgraph.store.metadata import ArrayShape, open_file, parse_array, read_json
 from oocgraph.store.opening import REPLACED, MetadataStamp, RootStamp, check_shape, metadata_stamp, read_shape
@@ -97,7 +97,7 @@ class CSRStore(GraphAccess):
     @cached_property
     def _fingerprint(self) -> str | None:
         try:
-            return graph_fingerprint(self)
+            return store_fingerprint(self, self.array_names())
         except CorruptStoreError:  # of a part of a graph, or a damaged store
             return None
 

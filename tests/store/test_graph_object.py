@@ -6,6 +6,7 @@ import copy
 import pickle
 import shutil
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -135,6 +136,25 @@ def test_a_pickled_result_is_of_any_copy_of_its_graph(tmp_path):
     shutil.rmtree(path)
     (tmp_path / "copy.zarr").rename(path)
     assert dict(pickle.loads(pickled)) == {10: 0, 20: 1, 30: 2}
+
+
+@pytest.mark.parametrize("again", ["isolated", "weights"])
+def test_a_pickled_result_is_of_no_other_isolated_vertices_or_weights(tmp_path, again):
+    """Those have no part in the structure."""
+    path = tmp_path / "g.zarr"
+
+    def built(isolated, weight):
+        graph = nx.Graph()
+        graph.add_nodes_from(["a", "b", *isolated])
+        graph.add_edge("a", "b", weight=weight)
+        return build_csr(graph, path, weight="weight", overwrite=True)
+
+    pickled = pickle.dumps(oocgraph.pagerank(built(["c", "e"], 2.0)))
+    built(["c", "e"], 2.0)
+    assert sorted(pickle.loads(pickled)) == ["a", "b", "c", "e"]
+    built(["y", "z"], 2.0) if again == "isolated" else built(["c", "e"], 5.0)
+    with pytest.raises(StoreError, match="replaced since this was pickled"):
+        pickle.loads(pickled)
 
 
 def test_a_graph_stays_where_it_is_when_the_folder_of_the_process_changes(tmp_path, monkeypatch):
