@@ -12,7 +12,7 @@ from pyarrow import csv
 
 from oocgraph import append_edges, build_csr
 from oocgraph.errors import InputError
-from oocgraph.ingest.sources import lines, open_source
+from oocgraph.ingest.sources import lines, open_source, parsed_lines
 from tests.ingest.helpers import SOURCE, TARGET, check, peak_anonymous_bytes, plain, read, refused
 
 EDGES = (SOURCE, TARGET)
@@ -58,7 +58,7 @@ def test_blocks_of_any_size_give_the_same_edges(tmp_path, monkeypatch):
     path = write(tmp_path / "e.csv", "source,target\n" + rows(",", "\n# comment\n", edges))
     source = open_source(path)
     for num_bytes in (1, 2, 7, 64, 1000):
-        monkeypatch.setattr(lines, "block_bytes_for", lambda *_, num_bytes=num_bytes: num_bytes)
+        monkeypatch.setattr(parsed_lines, "block_bytes_for", lambda *_, num_bytes=num_bytes: num_bytes)
         check(source, edges)
 
 
@@ -272,7 +272,7 @@ def test_pieces_of_a_large_block_stay_where_they_are(tmp_path):
     edges = [f"{u}\t{v}" for u, v in itertools.pairwise(names)]
     path = write(tmp_path / "e.tsv", "\n".join(edges))
     blocks = [block for stream in open_source(path).streams(1 << 20) for block in stream()]
-    assert len(blocks) > lines.PIECES_PER_THREAD or pa.cpu_count() > 4
+    assert len(blocks) > parsed_lines.PIECES_PER_THREAD or pa.cpu_count() > 4
     assert [block.first_row for block in blocks] == np.cumsum([0, *(len(block.source) for block in blocks)])[:-1].tolist()
     assert pa.concat_arrays([block.source for block in blocks]).to_pylist() == names[:-1]
     assert pa.concat_arrays([block.target for block in blocks]).to_pylist() == names[1:]
@@ -296,7 +296,7 @@ def test_arrow_has_let_go_of_a_block_before_it_is_dealt(tmp_path, monkeypatch):
         held.append(thread)
         return parse(pa.BufferReader(bytes(reader.read_buffer())), **options)
 
-    monkeypatch.setattr(lines.pacsv, "read_csv", read_csv)
+    monkeypatch.setattr(parsed_lines.pacsv, "read_csv", read_csv)
     path = write(tmp_path / "e.csv", rows(","))
     for block in (block for stream in open_source(path).streams(100) for block in stream()):
         assert len(ended) == len(held) == 1
@@ -332,7 +332,7 @@ def test_names_may_begin_as_comments_do(tmp_path, monkeypatch, num_bytes, delimi
     """Comments end with the first row, whatever blocks it is read in."""
     text = "# of tags\n\n  % of code\nsource,target\n\n" + "".join(f"{u},{v}\n" for u, v in TAGS)
     source = open_source(write(tmp_path / "e.txt", text.replace(",", delimiter)))
-    monkeypatch.setattr(lines, "block_bytes_for", lambda *_: num_bytes)
+    monkeypatch.setattr(parsed_lines, "block_bytes_for", lambda *_: num_bytes)
     check(source, tuple(zip(*TAGS, strict=True)), id_kind="string")
 
 

@@ -18,7 +18,8 @@ from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.arrow_values import ArrowLayout, arrow_ids
 from oocgraph.ingest.sources.columns import fixed_layout
 from oocgraph.ingest.sources.ids import Place
-from oocgraph.ingest.sources.lines import Dialect, line_blocks, open_text, parsed_blocks, read_text
+from oocgraph.ingest.sources.lines import Dialect, line_blocks, open_text, read_text
+from oocgraph.ingest.sources.parsed_lines import parsed_blocks
 from oocgraph.ingest.sources.source import MAX_DIGITS, MAX_INFLATION, Request, Source, file_bytes, single_stream
 
 VALUE_TYPES = {"pattern": None, "integer": pa.int64(), "real": pa.float64(), "double": pa.float64()}

@@ -28,19 +28,11 @@ import pyarrow as pa
 
 from oocgraph.errors import InputError
 from oocgraph.ingest.sources.arrow_values import arrow_layout
+from oocgraph.ingest.sources.bad_lines import MISSING, refuse_quotes
 from oocgraph.ingest.sources.columns import Columns, choose_columns, usual_pair
 from oocgraph.ingest.sources.ids import MAX_ID
-from oocgraph.ingest.sources.lines import (
-    MISSING,
-    Comments,
-    Dialect,
-    LineBlock,
-    decoded,
-    line_blocks,
-    parsed_blocks,
-    refuse_quotes,
-    split_line,
-)
+from oocgraph.ingest.sources.lines import Comments, Dialect, LineBlock, decoded, line_blocks, split_line
+from oocgraph.ingest.sources.parsed_lines import parsed_blocks
 from oocgraph.ingest.sources.source import Request, Source, file_bytes, single_stream
 
 logger = logging.getLogger(__name__)
