@@ -19,8 +19,8 @@ DRIVER_LIBRARY = "libcuda.so.1"
 CUPY_PACKAGES = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 """Distributions that all bring the module `cupy`; two of them overwrite each other's files."""
 
-ERROR_INSUFFICIENT_DRIVER, ERROR_NO_DEVICE = 35, 100
-"""``cudaErrorInsufficientDriver``, ``cudaErrorNoDevice`` (CUDA's driver_types.h; CuPy has no names for them)."""
+ERROR_INITIALIZATION, ERROR_INSUFFICIENT_DRIVER, ERROR_NO_DEVICE = 3, 35, 100
+"""``cudaErrorInitializationError``, ``…InsufficientDriver``, ``…NoDevice`` (CUDA's driver_types.h; CuPy has no names for them)."""
 
 MIN_CAPABILITY = 50
 """Compute capability (times 10) from which the kernels compile, where the compiler still can."""
@@ -51,7 +51,7 @@ def usable_cupy(ordinal: int | None) -> tuple[Any, int]:
         try:
             ordinal = int(runtime.getDevice())
         except runtime.CUDARuntimeError as error:
-            raise DeviceError(f"CUDA cannot be used: {error} (does nvidia-smi work?)") from error
+            raise _unusable(error) from error
     if not 0 <= ordinal < count:
         shown = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         one = "; of several MIG instances CUDA shows a process the first" if "MIG-" in shown else ""
@@ -134,7 +134,7 @@ def _num_devices(runtime: Any, driver: int, built: int) -> int:
         if error.status == ERROR_INSUFFICIENT_DRIVER:
             raise _too_old(driver, built) from error
         if error.status != ERROR_NO_DEVICE:
-            raise DeviceError(f"CUDA cannot be started: {error} (does nvidia-smi work?)") from error
+            raise _unusable(error) from error
         count = 0
     if not count:
         shown = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -142,6 +142,16 @@ def _num_devices(runtime: Any, driver: int, built: int) -> int:
             raise DeviceError("the NVIDIA driver shows no device (nvidia-smi -L lists those there are)")
         raise DeviceError(f"no CUDA device is visible: CUDA_VISIBLE_DEVICES is {shown!r}; unset it, or name one that nvidia-smi -L lists")
     return count
+
+
+def _unusable(error: Any) -> DeviceError:
+    """Return the error where CUDA does not start, although there is a driver."""
+    if error.status == ERROR_INITIALIZATION:
+        return DeviceError(
+            f"CUDA cannot be used: {error}; so it is in a process that was forked from one that had used a GPU: start such processes by "
+            "multiprocessing's 'spawn' or 'forkserver'. Anywhere else: does nvidia-smi work?"
+        )
+    return DeviceError(f"CUDA cannot be used: {error} (does nvidia-smi work?)")
 
 
 def properties_of(cupy: Any, ordinal: int) -> dict[str, Any]:

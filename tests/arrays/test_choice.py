@@ -114,7 +114,13 @@ def test_no_visible_device_shows_the_variable(offer, monkeypatch):
 
 def test_cuda_that_does_not_start(offer):
     offer(FakeCupy()).fail["getDeviceCount"] = 802
-    assert refused("CUDA cannot be started: cudaError802") is DeviceError
+    assert refused(r"CUDA cannot be used: cudaError802.*\(does nvidia-smi work\?\)") is DeviceError
+
+
+@pytest.mark.parametrize("call", ["getDeviceCount", "getDevice"])
+def test_a_process_forked_from_one_that_used_cuda(offer, call):
+    offer(FakeCupy()).fail[call] = drivers.ERROR_INITIALIZATION
+    assert refused("forked from one that had used a GPU: start such processes by multiprocessing's 'spawn'") is DeviceError
 
 
 @pytest.mark.parametrize("call", ["getDevice", "getDeviceProperties"])

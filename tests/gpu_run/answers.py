@@ -1,10 +1,12 @@
-"""Searches and products on a device against the processor; small, for compute-sanitizer: ``python -m tests.gpu_run.answers STORE``.
+"""Searches, shortest paths and products on a device against the processor; small, for compute-sanitizer.
 
-In: a store, and where a device comes from. Out: a line for each case; the exit code is 1 if an answer is wrong.
+In: a store (``python -m tests.gpu_run.answers STORE``), and where a device comes from.
+Out: a line for each case; the exit code is 1 if an answer is wrong.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import numpy as np
@@ -51,6 +53,19 @@ def searches(store, open_device):
                     yield f"bfs {name}, {direction}, from {source}", np.array_equal(np.asarray(found.level), expected), found.seconds
 
 
+def paths(store, device, open_device):
+    """Iterate over shortest paths of a store with weights: what was searched, and whether distances are the processor's."""
+    some = least_bytes(store, open_device()) + VECTOR_BYTES * store.num_rows + store.edge_bytes // 4
+    for budget in (None, some):
+        asked = Resources(device=device, device_memory_budget=budget)
+        with oocgraph.open_runtime(store, resources=asked) as runtime:
+            for source in SOURCES:
+                expected = oocgraph.sssp(store, source, resources=Resources(device="cpu"))
+                found = oocgraph.sssp(store, source, runtime=runtime)
+                oocgraph.verify_sssp(store, found)
+                yield f"sssp, device memory {budget}, from {source}", np.allclose(found.distance, expected.distance, rtol=1e-12)
+
+
 def products(device):
     """Iterate over products of matrices in every format: what was multiplied, and whether it is what the processor makes."""
     rng, matrix = np.random.default_rng(0), sp.random(5000, 4000, 0.01, format="csr", random_state=0)
@@ -88,11 +103,17 @@ def main(url):
     """Compare all of it on the GPU; return the exit code."""
     from oocgraph.arrays import device_choice
 
+    def open_device():
+        return device_choice("cuda").device
+
     wrong = 0
-    for name, right, seconds in searches(oocgraph.open_graph(url), lambda: device_choice("cuda").device):
+    for name, right, seconds in searches(oocgraph.open_graph(url), open_device):
         wrong += not right
         print(name, "right" if right else "WRONG", f"{1e3 * seconds:.3f} ms", flush=True)
-    for name, right in (*products(device="cuda"), *ranks(oocgraph.open_graph(url), "cuda", lambda: device_choice("cuda").device)):
+    store = oocgraph.open_graph(url)
+    weighted = paths(store, "cuda", open_device) if store.attributes.weighted else ()
+    others = (weighted, products("cuda"), ranks(store, "cuda", open_device))
+    for name, right in itertools.chain(*others):
         wrong += not right
         print(name, "right" if right else "WRONG", flush=True)
     print(f"{wrong} wrong")

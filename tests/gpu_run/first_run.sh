@@ -19,7 +19,8 @@ if [ "${PART:-1}" = 1 ]; then
       nvcc --version | tail -1; uname -r; lscpu | grep -E 'Model name|NUMA|^CPU\(s\)'; free -g | head -2; df -hT "$GRAPHS"; ulimit -l
       python3 -c 'import cupy; cupy.show_config()'; } > "$OUT/machine" 2>&1
     # graphs are built (and kernels compiled for the processor) while the GPU is tested
-    ( for scale in 12 20 24; do python3 -m oocgraph generate kronecker "$GRAPHS/k$scale.zarr" --scale $scale --seed 1 --overwrite; done ) > "$OUT/build" 2>&1 &
+    ( python3 -m oocgraph generate kronecker "$GRAPHS/k12.zarr" --scale 12 --seed 1 --weights 1:255 --overwrite
+      for scale in 20 24; do python3 -m oocgraph generate kronecker "$GRAPHS/k$scale.zarr" --scale $scale --seed 1 --overwrite; done ) > "$OUT/build" 2>&1 &
     building=$!
     # the device layer first: allocation, page-locked and mapped memory, streams, errors; then kernels, staging, products, searches
     OOCGRAPH_REQUIRE=gpu run 60 python3 -m pytest -m gpu -W ignore -p no:cacheprovider -q --timeout 60 tests/arrays
@@ -47,7 +48,7 @@ else
     run 60 python3 -m tests.gpu_run.matrices "$GRAPHS/k24.zarr"
     say "bench spmv --device"
     timeout 100 python3 -m oocgraph bench spmv "$GRAPHS/k24.zarr" --device --json > "$OUT/spmv24.json" 2>> "$OUT/log"; say "exit code $?"
-    run 90 python3 -m tests.gpu_run.worker "$GRAPHS/k24.zarr"
+    run 120 python3 -m tests.gpu_run.worker "$GRAPHS/k24.zarr"
 fi
 say done
 tail -60 "$OUT/log"

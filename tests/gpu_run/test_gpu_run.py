@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from distributed import LocalCluster
 
 import oocgraph
+from oocgraph import Resources
 from oocgraph.algorithms import devices as devices_module
 from oocgraph.arrays import DeviceChoice
 from oocgraph.cli import cli
@@ -37,7 +38,8 @@ def devices(monkeypatch):
     """Let products find two devices of the processor."""
     found = [CpuDevice(), CpuDevice()]
     monkeypatch.setattr(devices_module, "devices_choice", lambda kind, **_: ([] if kind == "cpu" else found, "shims"))
-    monkeypatch.setattr(in_process, "device_choice", lambda kind, **_: DeviceChoice(None if kind == "cpu" else found[0], "shims"))
+    for module in (in_process, devices_module):
+        monkeypatch.setattr(module, "device_choice", lambda kind, **_: DeviceChoice(None if kind == "cpu" else found[0], "shims"))
 
 
 def test_searches_are_right(kron):
@@ -59,6 +61,14 @@ def test_products_are_right():
 
 
 @pytest.mark.usefixtures("devices")
+def test_paths_are_right(tmp_path):
+    store = oocgraph.generate_kronecker(10, tmp_path / "g.zarr", seed=1, weights=(1, 255))
+    found = list(answers.paths(store, "cuda", CpuDevice))
+    assert len(found) == 2 * len(answers.SOURCES)
+    assert [name for name, right in found if not right] == []
+
+
+@pytest.mark.usefixtures("devices")
 def test_ranks_are_right(kron):
     found = list(answers.ranks(kron, "cuda", CpuDevice))
     assert len(found) == 8
@@ -73,6 +83,9 @@ def test_the_rest_of_it_runs(kron):
     assert [device for device, _ in matrices.of_store(kron.url, ("auto", "cpu"), 1)] == ["auto", "cpu"]
     with LocalCluster(n_workers=1, processes=False, **QUIET) as cluster:
         assert worker.search(kron.url, cluster).num_reached > 1
+        found = list(worker.computed(kron.url, cluster, Resources(device="cpu")))
+    assert [name for name, right, *_ in found if not right] == []
+    assert len(found) == 5
 
 
 def test_the_script_names_what_there_is():
