@@ -5,9 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import re
+import shutil
 import signal
 import sys
+import tempfile
 from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,6 +31,43 @@ WAITING = ("cluster", "exchange", "schedulers", "slurm")
 
 FRESH_BYTES = 300 << 20
 """What a process of tests holds when it begins."""
+
+MEMORY, MEMORY_BYTES = Path("/dev/shm"), 6 << 30
+"""A file system in memory, and what it must have free to be used: to make and remove files on a disk was half of the time of tests."""
+
+ROOT = "PYTEST_DEBUG_TEMPROOT"
+"""The variable by which pytest is told where temporary folders are."""
+
+ON_DISK = ("capped", "disk")
+"""Markers of tests whose files must be on a disk: memory that is capped counts their pages."""
+
+
+def pytest_configure(config):
+    """Have the folders of `tmp_path` in memory, if there is room and nobody has said where they are to be."""
+    free = shutil.disk_usage(MEMORY).free if os.access(MEMORY, os.W_OK) else 0
+    if free >= MEMORY_BYTES and not config.option.basetemp and not hasattr(config, "workerinput"):
+        os.environ.setdefault(ROOT, str(MEMORY))
+
+
+@pytest.fixture(scope="session")
+def disk_path_factory(tmp_path_factory):
+    """Make folders as `tmp_path_factory` does, on a disk."""
+    if not tmp_path_factory.getbasetemp().is_relative_to(MEMORY):
+        yield tmp_path_factory
+        return
+    with tempfile.TemporaryDirectory(prefix="oocgraph-tests-", ignore_cleanup_errors=True) as folder:
+        yield SimpleNamespace(mktemp=lambda name: Path(tempfile.mkdtemp(prefix=name, dir=folder)))
+
+
+@pytest.fixture
+def tmp_path(request, tmp_path):
+    """Make a folder for a test, on a disk if it says so."""
+    if not (any(map(request.node.get_closest_marker, ON_DISK)) and tmp_path.is_relative_to(MEMORY)):
+        yield tmp_path
+        return
+    folder = request.getfixturevalue("disk_path_factory").mktemp(request.node.name.partition("[")[0])
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,8 +17,8 @@ NUM_DRAWS = int(os.environ.get("OOCGRAPH_BUDGET_DRAWS", "8"))
 
 
 @pytest.fixture(scope="module")
-def draws(tmp_path_factory):
-    return Draws(tmp_path_factory.mktemp("draws"), num_edges=1 << 16, seed=7)
+def draws(disk_path_factory):
+    return Draws(disk_path_factory.mktemp("draws"), num_edges=1 << 16, seed=7)
 
 
 @pytest.mark.capped

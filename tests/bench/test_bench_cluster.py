@@ -27,8 +27,8 @@ NUM_SOURCES = 3
 
 
 @pytest.fixture(scope="module")
-def kron(tmp_path_factory):
-    return generate_kronecker(13, tmp_path_factory.mktemp("bench") / "kron13.zarr")
+def kron(disk_path_factory):
+    return generate_kronecker(13, disk_path_factory.mktemp("bench") / "kron13.zarr")
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +48,9 @@ def bench(store, client, **options):
 
 
 @pytest.fixture(scope="module")
-def figures(kron, client, tmp_path_factory):
+def figures(kron, client, disk_path_factory):
     """Figures of a run whose scratch folder and workers are empty when it ends."""
-    scratch = tmp_path_factory.mktemp("scratch")
+    scratch = disk_path_factory.mktemp("scratch")
     figures = bench(kron, client, scratch=str(scratch)).metrics
     assert not list(scratch.iterdir())
     assert all(not held["parts"] and not held["searches"] for held in client.run(inventory).values())

@@ -14,9 +14,9 @@ from tests.commands.test_capped_commands import capped_json
 
 
 @pytest.fixture(scope="module")
-def grid(tmp_path_factory):
+def grid(disk_path_factory):
     """Build a connected graph, whose diameter is known."""
-    path = tmp_path_factory.mktemp("grid") / "g.zarr"
+    path = disk_path_factory.mktemp("grid") / "g.zarr"
     oocgraph.generate_grid((9, 12), path)
     return path
 

@@ -39,9 +39,9 @@ def test_text_shows_the_highest(run, kron):
 
 
 @pytest.fixture(scope="module")
-def needs(tmp_path_factory):
+def needs(disk_path_factory):
     """Build a graph of strings, one with "=", and weights."""
-    folder = tmp_path_factory.mktemp("needs")
+    folder = disk_path_factory.mktemp("needs")
     (folder / "edges.csv").write_text("src,dst,w\na,b,1\nb,c=2,2\nc=2,a,3\na,c=2,1\n")
     table = pyarrow.csv.read_csv(folder / "edges.csv")
     pq.write_table(table, folder / "edges.parquet")

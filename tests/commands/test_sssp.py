@@ -11,8 +11,8 @@ from tests.commands.test_capped_commands import capped_json, command
 
 
 @pytest.fixture(scope="module")
-def streets(tmp_path_factory):
-    path = tmp_path_factory.mktemp("streets") / "streets.zarr"
+def streets(disk_path_factory):
+    path = disk_path_factory.mktemp("streets") / "streets.zarr"
     oocgraph.generate_grid((50, 50), path, keep=0.8, weights=(1, 9))
     return path
 

@@ -12,13 +12,13 @@ from tests.commands.test_capped_commands import capped_json, command
 
 
 @pytest.fixture(scope="module")
-def trips(tmp_path_factory):
+def trips(disk_path_factory):
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({
         "source": rng.integers(0, 300, 900), "target": rng.integers(0, 300, 900), "year": rng.integers(1990, 2020, 900),
         "weight": rng.integers(0, 9, 900),
     })  # fmt: skip
-    path = tmp_path_factory.mktemp("trips") / "g.zarr"
+    path = disk_path_factory.mktemp("trips") / "g.zarr"
     oocgraph.build_csr(frame, path, directed=True, columns=["source", "target", "year"], weight="weight")
     return path
 

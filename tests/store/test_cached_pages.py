@@ -15,6 +15,8 @@ from oocgraph.engine.resident import for_loading, read_parallel
 from oocgraph.errors import CorruptStoreError
 from oocgraph.store.files import is_cached
 
+pytestmark = pytest.mark.disk
+
 
 @pytest.fixture
 def array(tmp_path):

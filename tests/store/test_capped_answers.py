@@ -22,11 +22,11 @@ MOST_REFUSALS = {"neighbors": 2, "columns": 2, "subgraph": 2, "ego": 2}
 
 
 @pytest.fixture(scope="module")
-def graph(tmp_path_factory):
+def graph(disk_path_factory):
     """About a million edges with weights."""
     source, target = KroneckerEdges(16, edge_factor=16, seed=1).edges(0, 16 << 16)
     table = pa.table({"source": source, "target": target, "weight": np.ones(source.size, np.float32)})
-    return build_csr(table, tmp_path_factory.mktemp("capped") / "g.zarr", weight="weight", num_vertices=1 << 16)
+    return build_csr(table, disk_path_factory.mktemp("capped") / "g.zarr", weight="weight", num_vertices=1 << 16)
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,8 @@ from oocgraph.store.files import PastCache
 from oocgraph.store.writer import ArrayWriter, PlacedWriter
 from oocgraph.types import PAGE_BYTES
 
+pytestmark = pytest.mark.disk
+
 PAGE_NUMBERS = PAGE_BYTES // 4
 
 
