@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TypeVar
 
 import numpy as np
@@ -160,12 +161,16 @@ def read_entries(array: StoredArray, block: RowBlock, buffer: Array) -> Array:
 
 
 def map_bounded(function: Callable[[_T], _R], items: Iterable[_T], num_threads: int) -> Iterator[_R]:
-    """Map with a few threads, results in order, at most two items a thread taken from `items` ahead.
+    """Map with a few threads, results in order, at most two items a thread taken from `items` ahead. A single item needs no thread.
 
     Examples
     --------
     >>> list(map_bounded(abs, [-1, 2, -3], 2))
     [1, 2, 3]
     """
+    left = iter(items)
+    if len(first := list(islice(left, 2))) < 2:
+        yield from map(function, first)
+        return
     with Pool(num_threads, "oocgraph-rows") as pool:
-        yield from pool.map(function, items, 2 * num_threads - 1)
+        yield from pool.map(function, chain(first, left), 2 * num_threads - 1)

@@ -217,20 +217,20 @@ def write_groups(root: Path, attributes: dict[str, Any], *, consolidated: bool =
     `consolidated`: the ``zarr.json`` of `root` then has the metadata of all arrays and groups below it too, as Zarr consolidates them, so
     that one request to an object store gets them.
     """
-    folders = {root}
-    for path in root.rglob("zarr.json"):
-        folder = path.parent.parent if path.parent != root else root
-        while folder not in folders:
-            folders.add(folder)
-            folder = folder.parent
-    for folder in folders:
-        own = attributes if folder == root else {}
-        if folder == root or not (folder / "zarr.json").exists():
-            write_metadata(folder, group_metadata(own))
+    found: dict[Path, Any] = {}
+    for where, names, files in os.walk(root):
+        if "zarr.json" in files and (folder := Path(where)) != root:
+            found[folder] = read_json(folder / "zarr.json")
+            if found[folder].get("node_type") == "array":
+                names.clear()  # of its chunks
+    for folder in {parent for one in found for parent in one.parents if parent.is_relative_to(root)} - {root, *found}:
+        found[folder] = group_metadata({})
+        write_metadata(folder, found[folder])
+    own = group_metadata(attributes)
     if consolidated:
-        below = {path.parent.relative_to(root).as_posix(): read_json(path) for path in sorted(root.rglob("zarr.json"))}
-        del below["."]
-        write_metadata(root, group_metadata(attributes) | consolidated_metadata(below))
+        ordered = sorted(found, key=lambda folder: (folder / "zarr.json").parts)  # as stores have it from the first on
+        own |= consolidated_metadata({folder.relative_to(root).as_posix(): found[folder] for folder in ordered})
+    write_metadata(root, own)
 
 
 class StoreWriter:
