@@ -76,6 +76,19 @@ def test_a_file_that_is_no_yaml_is_named(tmp_path):
     assert str(tmp_path / "mine.yaml") in last
 
 
+@pytest.mark.parametrize("text", ["oocgraph:\n  # io-threads: 3\n", "oocgraph: 5\n"])
+def test_a_section_without_settings_is_a_section_and_a_number_is_none(tmp_path, text):
+    (tmp_path / "mine.yaml").write_text(text)
+    code = "from oocgraph.config import settings; print(settings().io_threads)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "DASK_CONFIG": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    if "#" in text:
+        assert done.stdout.split() == ["32"], done.stderr
+    else:
+        assert "ArgumentError: oocgraph is 5 in Dask's configuration; it must be a mapping" in done.stderr.strip().splitlines()[-1]
+
+
 def test_files_are_looked_for_where_dask_looks(monkeypatch, tmp_path):
     """The folders are Dask's own; a file that does not name the package says nothing about it."""
     monkeypatch.setenv("DASK_CONFIG", str(tmp_path))

@@ -125,7 +125,10 @@ def bfs(
     source = source if isinstance(source, (int, str, bytes, np.integer)) else sources
     _check_arguments(sources, depth_limit, direction)
     depth_limit = None if depth_limit is None else min(int(depth_limit), MAX_DEPTH_LIMIT)
-    asked = resources_of("bfs", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph)
+    is_here = target is not None or where is not None or reverse  # whatever client there is
+    asked = resources_of(
+        "bfs", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph, take_current=not is_here
+    )  # fmt: skip
     on_workers = asked.client
     if runtime is not None:
         check_runtime(runtime, graph, searches=True, where=where, reverse=reverse)

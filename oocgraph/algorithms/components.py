@@ -102,7 +102,10 @@ def connected_components(
     ...     result.vertices.tolist(), result.component.tolist(), result.num_components
     ([1, 3, 5, 7, 9], [1, 1, 1, 7, 7], 2)
     """
-    asked = resources_of("connected_components", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph)
+    asked = resources_of(
+        "connected_components", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph,
+        take_current=where is None,  # in this process alone
+    )  # fmt: skip
     if runtime is None:
         view = view_of(open_graph(graph), where=where)
         return find_components(view, on_processor(asked, {"where": where}), progress=progress)

@@ -143,7 +143,10 @@ def open_runtime(
         others = {"where": where, "reverse": reverse or None, "partition": partition}
         opened: Runtime = _open_matrix(graph, others, resources, memory_budget=memory_budget, client=client)
         return opened
-    found = resources_of("open_runtime", resources, memory_budget=memory_budget, client=client, graph=graph)
+    is_here = where is not None or reverse  # whatever client there is
+    found = resources_of(
+        "open_runtime", resources, memory_budget=memory_budget, client=client, graph=graph, take_current=not is_here
+    )  # fmt: skip
     store = view_of(open_graph(graph), where=where, reverse=reverse)
     found = on_processor(found, {"where": store.where, "reverse": store.reverse}, partition=partition)
     with watched(progress) as shown:
@@ -218,6 +221,8 @@ def check_runtime(
     ------
     ArgumentTypeError, ArgumentError
         It is.
+    StoreError
+        The graph was replaced since it was opened.
     """
     if hasattr(runtime, "matrix"):
         raise ArgumentError("the runtime has a matrix, of which products alone are made (spmv); open another one with the graph")
@@ -233,6 +238,8 @@ def check_runtime(
     if runtime.only_searches and not searches:
         raise ArgumentError("the runtime is for searches only; open one by open_runtime, without partition")
     runtime.check()
+    for store in (runtime.store, graph) if isinstance(graph, CSRStore) else (runtime.store,):
+        store.confirm()
 
 
 def checked_in_process(runtime: Runtime, graph: CSRStore | str | os.PathLike[str], what: str) -> Runtime:

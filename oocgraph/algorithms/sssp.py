@@ -150,7 +150,10 @@ def sssp(
     ...     result.distance.tolist(), result.path(3).tolist()
     ([0, 4, 7], [1, 2, 3])
     """
-    asked = resources_of("sssp", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph)
+    is_here = where is not None or reverse  # whatever client there is
+    asked = resources_of(
+        "sssp", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph, take_current=not is_here
+    )  # fmt: skip
     if runtime is not None:
         check_runtime(runtime, graph, where=where, reverse=reverse)
         view, asked = runtime.view, replace(runtime.resources, client=runtime.client)

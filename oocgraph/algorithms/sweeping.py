@@ -33,6 +33,10 @@ from oocgraph.types import Progress, ProgressOption, ignore_progress
 ITERATIONS = "iterations"
 """Phase of progress: iterations done, of the most that may be done."""
 
+LEAST_ON_WORKERS = 16 << 20
+"""Bytes of edges from which on sweeps run on the current client where none is given: to ask workers takes some 10 ms a sweep, in which one
+process passes over so many."""
+
 Found = TypeVar("Found")
 
 
@@ -73,6 +77,9 @@ class Call:
                 runtime = checked_in_process(runtime, graph, f"{function} runs")
             self._asked = replace(runtime.resources, client=runtime.client)
         self.store = open_graph(graph) if runtime is None else runtime.store
+        is_given = client is not None or runtime is not None or (resources is not None and resources.client is not None)
+        if self.store.edge_bytes < (1 if is_given else LEAST_ON_WORKERS):
+            self._asked = replace(self._asked, client=None)
         here = Resources() if self._asked.client else self._asked  # of this process, where vectors are
         self.num_threads = here.num_threads
         self._opened = Unopened(here.limit_bytes) if self._asked.client else opened_of(runtime, self.store, here)

@@ -32,7 +32,9 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 @click.command()
 @click.argument("graph", metavar="GRAPH")
 @click.option("--source", "sources", metavar="ID", multiple=True, required=True, help="Vertex to start from; repeat for a set.")
-@click.option("--target", "targets", metavar="ID", multiple=True, help="Stop at the level at which it is found; repeat for several.")
+@click.option(
+    "--target", "targets", metavar="ID", multiple=True, help="Stop at the level at which it is found; repeat for several; in this process."
+)
 @where_option
 @click.option("--reverse", is_flag=True, help="Follow edges from their targets to their sources; in this process.")
 @device_resources_options

@@ -21,6 +21,7 @@ _WORDS = {
     "directed=True": "--directed",
     "duplicates='drop'": "--duplicates drop",
     "with client=False": "without --cluster and --scheduler",
+    "pass resources=Resources(client=False) to search here": "leave out --cluster and --scheduler",
     "device_memory_budget": "--device-memory",
     "edge_columns": "--edge-column",
     "memory_budget": "--memory",

@@ -7,6 +7,8 @@ import pytest
 
 import oocgraph
 from oocgraph import Resources
+from oocgraph.algorithms import sweeping
+from oocgraph.algorithms.sweeping import Call
 from oocgraph.errors import ArgumentError, BudgetError
 from tests.cluster.clusters import Cluster
 from tests.graphs import hubs
@@ -61,6 +63,22 @@ def test_distances_of_a_connected_graph(client, tmp_path):
     some = graph.ids_of([0, 40]).tolist()
     there, here = (oocgraph.eccentricity(graph, vertices=some, **one) for one in ({"client": client}, {"resources": HERE}))
     np.testing.assert_array_equal(there.eccentricity, here.eccentricity)
+
+
+def test_few_edges_are_swept_here_unless_a_client_is_given(client, tmp_path, monkeypatch):
+    """A path of 300 vertices took 30 s for what one process does in 3 ms; and edges that are not there take no worker."""
+    path = oocgraph.build_csr((np.arange(300), np.arange(1, 301)), tmp_path / "g.zarr")
+    empty = oocgraph.build_csr(([1], [1]), tmp_path / "none.zarr", keep_self_loops=False)
+    asked = []
+    monkeypatch.setattr(Call, "_on_workers", lambda *_: asked.append(True) or pytest.fail("workers were asked"))
+    with client.as_current():
+        assert oocgraph.diameter(path).diameter == 300
+        assert oocgraph.eccentricity(path).eccentricity.max() == 300
+    assert oocgraph.katz_centrality(empty, client=client).centrality.size == 1
+    monkeypatch.setattr(sweeping, "LEAST_ON_WORKERS", path.edge_bytes)
+    with client.as_current(), pytest.raises(pytest.fail.Exception, match="workers were asked"):
+        oocgraph.diameter(path)
+    assert asked == [True]
 
 
 def test_edges_stay_with_an_opened_graph(client, graph):

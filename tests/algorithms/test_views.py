@@ -370,6 +370,7 @@ def test_what_a_cluster_partitions_and_a_gpu_do_not_take_is_refused(tmp_path, op
         with pytest.raises(ArgumentError, match=words):
             oocgraph.bfs(graph, source, client=client, **options)
         assert oocgraph.bfs(graph, source, resources=Resources(client=False), **options).num_reached > 0
+        assert oocgraph.bfs(graph, source, **options).num_reached > 0, "the current client was taken, which nobody has asked for"
     with pytest.raises(ArgumentError, match="partition are given"):
         oocgraph.bfs(graph, source, partition="1d", **options)
     with pytest.raises(ArgumentError, match="only a search on the processor takes"):

@@ -117,6 +117,8 @@ def test_results_of_a_graph_that_was_replaced_are_refused(tmp_path, codec, again
         "searched": lambda: oocgraph.bfs(graph, source=10),
         "copied": lambda: dict(copy.deepcopy(levels)),
         "searched, opened before": lambda: oocgraph.bfs(graph, 10, runtime=runtime).path(50),
+        "multiplied, opened before": lambda: oocgraph.spmv(graph, np.ones(5), runtime=runtime),
+        "of the new one, with the runtime of the old one": lambda: oocgraph.spmv(new, np.ones(5), runtime=runtime),
     }
     for name, ask in asked.items():
         with pytest.raises(StoreError, match=REPLACED):
