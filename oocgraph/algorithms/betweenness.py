@@ -93,8 +93,8 @@ def betweenness_centrality(
     Host memory: 96 bytes for each vertex that has edges, pieces of 2 MiB of edges (or as long as the longest list), and what the budget
     has left for edges that stay; where all of these do, 12 or 16 bytes more for each vertex and thread, if they are left, make it faster on
     graphs of many levels. Of a sample about 250 bytes for each source, and 40 for each vertex where it is a large part of these.
-    Eight sources read the others at most three times for each level, and of these only pieces with rows that matter. Isolated vertices may
-    be in a sample, as in NetworkX.
+    Eight sources read the others at most three times for each level, and of these only pieces with rows that matter, or, of few vertices,
+    only those rows. Isolated vertices may be in a sample, as in NetworkX.
 
     Examples
     --------

@@ -3,7 +3,8 @@
 In: sweeps over a graph, sources as store numbers. Out: of each vertex what depends on it, added up. A sweep against the edges finds a level
 and adds up numbers of paths; levels are stored, and a sweep along the edges finds what depends on a level from those on the next one.
 Levels of few vertices are listed and passed in one call, by one thread, where the rows stay in memory: see
-`oocgraph.algorithms.source_words`. Where sources share little, each goes on alone (`oocgraph.algorithms.lone_paths`).
+`oocgraph.algorithms.source_words`; rows that do not are read by themselves (`oocgraph.algorithms.path_rows`). Where sources share little,
+each goes on alone (`oocgraph.algorithms.lone_paths`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.algorithms.lone_paths import LonePaths, too_long_paths, too_many_paths
+from oocgraph.algorithms.path_rows import PathRows
 from oocgraph.engine.sweeps import Lists, Sweeps
 from oocgraph.kernels import betweenness as kernels
 from oocgraph.kernels.betweenness import LANES, WORD
@@ -58,7 +60,7 @@ class PathCounts:
 
     def __init__(self, sweeps: Sweeps) -> None:
         n = sweeps.store.num_rows
-        self._sweeps, self.depth = sweeps, 0
+        self._sweeps, self._rows, self.depth = sweeps, PathRows(sweeps), 0
         self._paths: Array = np.zeros((n, LANES))
         self._level: Array = np.zeros((LANES, n), np.uint16)
         self._front, self._next, self._unseen = (np.zeros(n, WORD) for _ in range(3))
@@ -74,9 +76,8 @@ class PathCounts:
 
     def add(self, sources: Array, *, endpoints: bool) -> None:
         """Add those from at most `LANES` sources."""
-        used, depth = WORD((1 << sources.size) - 1), None
-        if self._alone is None:
-            depth = self._add_together(sources, used)
+        used = WORD((1 << sources.size) - 1)
+        depth = self._add_together(sources, used) if self._alone is None else None
         if depth is None:
             self._alone = self._alone or LonePaths(self._sweeps, (self._out, self._in), UNSEEN)
             own = slice(sources.size)
@@ -91,10 +92,8 @@ class PathCounts:
     def _add_together(self, sources: Array, used: Any) -> int | None:
         """Add those from sources that go from level to level together; returns the last one, or None if each had better go alone."""
         lanes = np.arange(sources.size)
-        self._level.fill(UNSEEN)
-        self._front.fill(0)
-        self._next.fill(0)
-        self._unseen.fill(used)
+        for array, value in ((self._level, UNSEEN), (self._front, 0), (self._next, 0), (self._unseen, used)):
+            array.fill(value)
         self._front[sources] = 1 << lanes
         self._unseen[sources] ^= self._front[sources]
         self._paths[sources, lanes] = 1
@@ -157,8 +156,15 @@ class PathCounts:
             )  # fmt: skip
             self._check(finite)
             num += more
-            if why != MISSING or not (self._out if is_out else self._in).bring(piece):
+            if why != MISSING:
                 return num, why == DONE
+            if not (self._out if is_out else self._in).bring(piece):
+                more, is_over, finite = self._rows.count(
+                    self._front, self._paths, self._next, self._unseen, self._level, depth + num + 1, self._vertices,
+                    self._sizes[depth + num : depth + most + 1],
+                )  # fmt: skip
+                self._check(finite)
+                return num + more, is_over
         return num, False
 
     def _accumulate(self, last: int) -> None:
@@ -184,8 +190,8 @@ class PathCounts:
         num = int(np.argmax(np.append((behind > vertices.size) | (sizes.sum(axis=1) > self._most), True)))
         ends = np.append(0, np.cumsum(sizes[num - 1 :: -1, 0]))
         kernels.list_levels(self._level, depth - num + 1, vertices, self._words, ends)
-        done, why, is_here = 0, MISSING, True
-        while why == MISSING and is_here:
+        done, why = 0, MISSING
+        while why == MISSING and done < num:
             self._next.fill(0)
             more, why, piece = kernels.add_listed(
                 table.pieces, self._front, self._paths, self._next, self.centrality, vertices, self._words, ends[: num - done + 1],
@@ -194,8 +200,12 @@ class PathCounts:
             if more:
                 self._front, self._next = self._next, self._front
             done += more
-            is_here = why != MISSING or table.bring(piece)
-        return done, why == DONE
+            if why == MISSING and not table.bring(piece):
+                one = slice(*ends[num - done - 1 : num - done + 1].tolist())
+                if not self._rows.add(vertices[one], self._words[one], self._front, self._paths, self.centrality):
+                    break
+                done += 1
+        return done, done == num
 
     def _pull(
         self, kernel: Any, whole: list[Array], mine: list[Array], scalars: Sequence[Any] = (), *, lists: Lists = "in", only: Array

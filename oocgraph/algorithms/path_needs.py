@@ -24,7 +24,7 @@ def path_needs(store: CSRStore, vectors: dict[str, int]) -> Needs:
             "numbers of paths": 8 * LANES * n, "levels": 2 * LANES * n, "lanes": 3 * n, "centrality": 8 * n,
             "listed vertices": 2 * 9 * most_listed(n), "sizes of levels": 20 * UNSEEN, "tables of pieces": 2 * table_bytes(n), **vectors,
         },
-        result_bytes=8 * n, lists=("in", "out"), spare_bytes=lone_bytes(store),
+        result_bytes=8 * n, lists=("in", "out"), spare_bytes=lone_bytes(store), selects=True,
         kernels=[
             (kernels.count_paths, words, paths, words, words, level, 0), (kernels.add_dependencies, words, paths, words, numbers),
             (kernels.mark_neighbours, words, words, words),
@@ -34,6 +34,9 @@ def path_needs(store: CSRStore, vectors: dict[str, int]) -> Needs:
             (kernels.count_ends, words, WORD(0), numbers, 0, 0), (kernels.rescale, numbers, 0.0, 0, 0),
             (kernels.list_front, words, ends), (kernels.list_levels, level, 0, ends, words, ends),
             (kernels.count_listed, pieces, pieces, words, paths, words, words, level, 0, listed, 0, listed, 0),
+            (kernels.mark_read, ends, ends, pieces.kind, words, words, words, ends, 0),
+            (kernels.count_read, ends, ends, pieces.kind, words, paths, words, words, level, 0),
+            (kernels.add_read, ends, words, ends, pieces.kind, words, paths, numbers),
             (kernels.add_listed, pieces, words, paths, words, numbers, ends, words, ends, 0), *lone_kernels(store),
         ],
     )  # fmt: skip

@@ -38,7 +38,7 @@ from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.gather import checksum_bytes
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.row_places import row_ends, row_pieces
+from oocgraph.store.row_places import row_ends, row_pieces, whole_row_pieces
 from oocgraph.store.rows import degree_blocks, longest_row
 from oocgraph.store.scattered import RangeReader, load_gathering, reading_bytes
 from oocgraph.team import Team, team_of
@@ -278,10 +278,11 @@ class StreamedEdges:
             return 0 if reader is None else reader.store.num_rows
         return max(LEAST_READ, reader.store.num_rows // (UNCACHED_SHARE if stream.is_direct else READ_SHARE))
 
-    def rows(self, vertices: Array, lists: Lists) -> Iterator[tuple[slice, Array, Array]]:
+    def rows(self, vertices: Array, lists: Lists, whole_rows: bool = False) -> Iterator[tuple[slice, Array, Array]]:
         """See `Sweeps.rows`."""
         assert self.reader is not None
-        for which, begin, end in row_pieces(*row_ends(self.reader.store, lists, vertices), READ_ENTRIES):
+        cut = whole_row_pieces if whole_rows else row_pieces
+        for which, begin, end in cut(*row_ends(self.reader.store, lists, vertices), READ_ENTRIES):
             yield which, np.append(0, np.cumsum(end - begin)), self.reader.read(f"{lists}/indices", begin, end)
 
     @property
@@ -376,25 +377,27 @@ class Sweeps:
         """Return how many rows can be read by themselves (`rows`) in less time than all, in this process; 0: none can be."""
         return self._streamed.most_rows(self._those(lists))
 
-    def rows(self, vertices: Array, lists: Lists) -> Iterator[tuple[slice, Array, Array]]:
+    def rows(self, vertices: Array, lists: Lists, *, whole_rows: bool = False) -> Iterator[tuple[slice, Array, Array]]:
         """Read rows by themselves, some at a time (`Needs.selects`; in this process only).
 
         Parameters
         ----------
         vertices : (num,) int64
             Ascending; at most `READ_ROWS`.
+        whole_rows
+            Each comes at once, empty ones too; none has more than `READ_ENTRIES` entries.
 
         Yields
         ------
         (slice, (num_rows + 1,) int64, (num_entries,) index dtype)
-            Which of the vertices have neighbours here, and where those of each begin and end; a row may come in several parts.
+            Which of the vertices have neighbours here, and where those of each begin and end; a row that is not whole may come in parts.
 
         Raises
         ------
         CorruptStoreError
             The store cannot be read, or a neighbour is no vertex.
         """
-        return self._streamed.rows(vertices, self._those(lists))
+        return self._streamed.rows(vertices, self._those(lists), whole_rows)
 
     def pieces(self, lists: Lists = "in") -> list[AbstractContextManager[PartialCSR]]:
         """Return what holds each piece of the rows in memory while its context lasts, for threads of others; each once.

@@ -167,6 +167,54 @@ def count_listed(
 
 
 @nb.njit(nogil=True, cache=True)
+def mark_read(vertices: Any, offset: Any, indices: Any, front: Any, unseen: Any, new: Any, there: Any, top: Any) -> Any:
+    """List, from `top` on, who may be found from vertices whose rows were read (``indices[offset[i]:offset[i + 1]]``).
+
+    Returns where the list ends; the rest is as of `count_listed`.
+    """
+    for i in range(vertices.size):
+        for e in range(offset[i], offset[i + 1]):
+            w = np.int64(indices[e])
+            lanes = front[vertices[i]] & unseen[w]
+            if lanes:
+                there[top] = w
+                top += new[w] == 0
+                new[w] |= lanes
+    return top
+
+
+@nb.njit(nogil=True, cache=True)
+def count_read(vertices: Any, offset: Any, indices: Any, front: Any, paths: Any, new: Any, unseen: Any, level: Any, depth: Any) -> Any:
+    """Find which vertices whose rows were read (`mark_read`; lists ``in``) are on a level, as `count_paths` does.
+
+    Returns
+    -------
+    (num_edges, finite): entries of the rows of those that are; whether all numbers of paths are finite.
+    """
+    num_edges, finite = 0, True
+    sums, rows = np.zeros(LANES), np.empty(HELD, indices.dtype)
+    for i in range(vertices.size):
+        w = vertices[i]
+        lanes = _add_neighbours(offset[i], offset[i + 1], indices, front, unseen[w], paths, sums, rows)
+        new[w] = lanes
+        if lanes:
+            unseen[w] &= ~lanes
+            finite &= _note_found(w, lanes, sums, paths, level, depth)
+            num_edges += offset[i + 1] - offset[i]
+    return num_edges, finite
+
+
+@nb.njit(nogil=True, cache=True)
+def add_read(vertices: Any, words: Any, offset: Any, indices: Any, front: Any, paths: Any, centrality: Any) -> None:
+    """Find how much depends on vertices whose rows were read (`mark_read`), as `add_dependencies` does; `words` are their lanes."""
+    sums, rows = np.zeros(LANES), np.empty(HELD, indices.dtype)
+    for i in range(vertices.size):
+        v = vertices[i]
+        _add_neighbours(offset[i], offset[i + 1], indices, front, words[i], paths, sums, rows)
+        centrality[v] = _depend(centrality[v], v, words[i], sums, paths)
+
+
+@nb.njit(nogil=True, cache=True)
 def mark_neighbours(
     first: Any, pointers: Any, start: Any, indices: Any, values: Any, unseen: Any, new: Any, front: Any
 ) -> None:  # fmt: skip

@@ -88,6 +88,23 @@ def row_pieces(begin: Array, end: Array, most: int) -> Iterator[tuple[slice, Arr
         yield slice(a, z), low, begin[a:z] + np.minimum(stop, offset[a + 1 : z + 1]) - offset[a:z]
 
 
+def whole_row_pieces(begin: Array, end: Array, most: int) -> Iterator[tuple[slice, Array, Array]]:
+    """Cut rows into pieces as `row_pieces` does, but between rows: each is in one piece, empty ones too, and none has more entries.
+
+    Raises
+    ------
+    ValueError
+        A row has more.
+    """
+    offset, a = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - begin)]), 0
+    while a < begin.size:
+        z = int(np.searchsorted(offset, offset[a] + most, side="right")) - 1
+        if z == a:
+            raise ValueError(f"a row has {end[a] - begin[a]:,} entries, more than {most:,}")
+        yield slice(a, z), begin[a:z], end[a:z]
+        a = z
+
+
 def _by_degree(store: GraphArrays, vertices: Array) -> tuple[Array, Array]:
     _, first, edge, value = sorted_lookup(store)
     at = np.searchsorted(first, vertices, side="right") - 1

@@ -13,9 +13,10 @@ import pytest
 
 import oocgraph
 from oocgraph import Resources
-from oocgraph.algorithms import betweenness, path_counts
+from oocgraph.algorithms import betweenness, path_counts, path_rows
 from oocgraph.algorithms.lone_paths import LonePaths
 from oocgraph.algorithms.path_counts import PathCounts
+from oocgraph.engine import sweeps as sweeps_module
 from oocgraph.errors import ArgumentError, BudgetError, CorruptStoreError
 from oocgraph.sparse import edge_stream
 from tests.graphs import hubs
@@ -98,15 +99,20 @@ def test_levels_are_found_alike_with_and_without_marks(tmp_path, monkeypatch):
     assert found[0].max() > 0
 
 
-@pytest.mark.parametrize("directed", [False, True])
-def test_no_bit_depends_on_which_levels_are_listed(tmp_path, monkeypatch, directed):
-    """Of a long ladder with hubs on it, whose pieces of rows stay in memory or do not."""
-    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 10)
+def ladder(path, *, directed):
+    """Build a long ladder with hubs on it."""
     rng, steps = np.random.default_rng(1), np.arange(1500)
     source = np.concatenate([2 * steps, 2 * steps + 1, 2 * steps, np.repeat(rng.integers(0, 3000, 8), 150)])
     target = np.concatenate([2 * steps + 2, 2 * steps + 3, 2 * steps + 1, rng.integers(3000, 4000, 1200)])
     names = rng.permutation(5000)
-    graph = oocgraph.build_csr((names[source], names[target]), tmp_path / "g.zarr", directed=directed)
+    return oocgraph.build_csr((names[source], names[target]), path, directed=directed)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_no_bit_depends_on_which_levels_are_listed(tmp_path, monkeypatch, directed):
+    """Whose pieces of rows stay in memory or do not."""
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 10)
+    graph = ladder(tmp_path / "g.zarr", directed=directed)
     bring, found, listed = edge_stream.PieceTable.bring, [], []
     counted = path_counts.PathCounts._count_listed
     monkeypatch.setattr(path_counts.PathCounts, "_count_listed", lambda self, depth: listed.append(counted(self, depth)) or listed[-1])
@@ -121,6 +127,33 @@ def test_no_bit_depends_on_which_levels_are_listed(tmp_path, monkeypatch, direct
     assert result.depth >= 300
     assert len({one[:2] for one in found}) == 1
     assert [one[2] > 100 for one in found] == [False, True, True, True, True]
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_no_bit_depends_on_which_rows_are_read_by_themselves(tmp_path, monkeypatch, directed):
+    """As those of a level at once or in pieces, or none of them, because they are many or one is long."""
+    graph = ladder(tmp_path / "g.zarr", directed=directed)
+    search_alone(monkeypatch, alone=False)
+    expected = oocgraph.betweenness_centrality(graph, 12, seed=3)
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 10)
+    monkeypatch.setattr(edge_stream.PieceTable, "bring", lambda self, i: False)
+    counted, added, (count, add) = [], [], (path_rows.PathRows.count, path_rows.PathRows.add)
+    monkeypatch.setattr(path_rows.PathRows, "count", lambda *of: counted.append(count(*of)) or counted[-1])
+    monkeypatch.setattr(path_rows.PathRows, "add", lambda *of: added.append(add(*of)) or added[-1])
+    many = 1 << 15
+    for most_rows, rows, entries, least, most in ((many, many, many, 300, many), (many, 7, 400, 300, many), (2, many, many, 0, many),
+                                                  (many, many, 20, 0, 0)):  # fmt: skip
+        with monkeypatch.context() as patch:
+            patch.setattr(sweeps_module.Sweeps, "most_rows", lambda *_, most=most_rows: most)
+            for module in (sweeps_module, path_rows):
+                patch.setattr(module, "READ_ROWS", rows)
+                patch.setattr(module, "READ_ENTRIES", entries)
+            result = oocgraph.betweenness_centrality(graph, 12, seed=3)
+        assert result.centrality.tobytes() == expected.centrality.tobytes()
+        assert least <= sum(num for num, *_ in counted) <= most
+        assert least <= sum(added) <= most
+        counted.clear()
+        added.clear()
 
 
 @pytest.mark.parametrize("directed", [False, True])
