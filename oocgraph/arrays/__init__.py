@@ -111,15 +111,11 @@ class Device(Protocol):
         """Whether `module` would have to compile: neither this process nor the cache on disk has the kernels for this device."""
         ...
 
-    def shared_room(self, function: Any, blocks: int) -> int:
-        """Return the bytes of dynamic shared memory that each of `blocks` blocks of a kernel of `module` may have, and allow them to it."""
+    def resident_blocks(self, function: Any, block: int) -> int:
+        """Return how many blocks, of `block` threads each, of a kernel of `module` a multiprocessor holds at once."""
         ...
 
-    def resident_blocks(self, function: Any, block: int, shared_bytes: int = 0) -> int:
-        """Return how many blocks of a kernel a multiprocessor holds at once, of `block` threads and so much dynamic shared memory each."""
-        ...
-
-    def launch(self, function: Any, grid: int, block: int, args: tuple[Any, ...], stream: Any, shared_bytes: int = 0) -> None:
+    def launch(self, function: Any, grid: int, block: int, args: tuple[Any, ...], stream: Any) -> None:
         """Start a kernel of `module`.
 
         Parameters
@@ -132,8 +128,6 @@ class Device(Protocol):
             Device or mapped arrays, NumPy scalars of the parameters' sizes, or None for a null pointer.
         stream
             Where it takes its turn.
-        shared_bytes
-            Dynamic shared memory of a block, at most what `shared_room` has said.
         """
         ...
 

@@ -86,13 +86,6 @@ def num_uncompiled(sources: Sequence[Source], ordinal: int | None = None) -> int
     return sum(not is_ready(cupy, ordinal, source) for source in sources)
 
 
-RESERVED_SHARED_BYTES = 1024
-"""Of each block's shared memory, for the driver."""
-
-_STATIC_SHARED, _MOST_DYNAMIC_SHARED = 1, 8
-"""CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES and CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of CUDA's driver."""
-
-
 def device_of(array: Any) -> CudaDevice:
     """Return the device that holds a CuPy array; it is opened once per process, because the checks take milliseconds."""
     ordinal = int(array.device.id)
@@ -137,7 +130,6 @@ class CudaDevice:
         self._cupy, self._runtime, self.ordinal = cupy, cupy.cuda.runtime, ordinal
         self.name, self.num_multiprocessors, self.total_bytes = "", 0, 0
         self.bus_id: str | None = None
-        self._shared_bytes = 0, 0  # of a multiprocessor, and at most of one block
         self._look()
 
     def __repr__(self) -> str:
@@ -149,7 +141,6 @@ class CudaDevice:
         self.name = properties["name"].decode()
         pools.count(self._cupy, self.ordinal)
         self.num_multiprocessors = int(properties["multiProcessorCount"])
-        self._shared_bytes = int(properties["sharedMemPerMultiprocessor"]), int(properties["sharedMemPerBlockOptin"])
         self.total_bytes = int(self._runtime.memGetInfo()[1])
         if "pciBusID" in properties:
             self.bus_id = "{pciDomainID:04x}:{pciBusID:02x}:{pciDeviceID:02x}.0".format(**properties)
@@ -320,23 +311,14 @@ class CudaDevice:
         return _target(self._cupy, self.ordinal)
 
     @_on_device
-    def shared_room(self, function: Any, blocks: int) -> int:
-        """Return the bytes of dynamic shared memory that each of `blocks` blocks of a kernel may have, and allow them to it."""
-        driver, (of_all, of_one) = self._cupy.cuda.driver, self._shared_bytes
-        room = min(of_all // blocks - RESERVED_SHARED_BYTES, of_one) - int(driver.funcGetAttribute(_STATIC_SHARED, function.ptr))
-        room = max(0, room) // 128 * 128
-        driver.funcSetAttribute(function.ptr, _MOST_DYNAMIC_SHARED, room)
-        return room
+    def resident_blocks(self, function: Any, block: int) -> int:
+        """Return how many blocks, of `block` threads each, of a kernel a multiprocessor holds at once."""
+        return int(self._cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.ptr, block, 0))
 
     @_on_device
-    def resident_blocks(self, function: Any, block: int, shared_bytes: int = 0) -> int:
-        """Return how many blocks of a kernel a multiprocessor holds at once, of `block` threads and so much dynamic shared memory each."""
-        return int(self._cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.ptr, block, shared_bytes))
-
-    @_on_device
-    def launch(self, function: Any, grid: int, block: int, args: tuple[Any, ...], stream: Any, shared_bytes: int = 0) -> None:
+    def launch(self, function: Any, grid: int, block: int, args: tuple[Any, ...], stream: Any) -> None:
         """Start a kernel; returns when it is in the stream's queue."""
-        function((grid,), (block,), args, shared_mem=shared_bytes, stream=stream)
+        function((grid,), (block,), args, stream=stream)
 
     def close(self) -> None:
         """Give the unused blocks of CuPy's pool back to the driver; of an allocator that the user has set nothing."""

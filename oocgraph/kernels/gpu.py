@@ -26,16 +26,7 @@ BLOCK = 256
 """Threads in a block, as in ``common.cu``."""
 
 PULL_BLOCK = {4: 768, 8: 512}
-"""Threads in a block of `pull_planes`, by the bytes of an id, as in ``pull.cu``: each block has a copy of the frontier's first words."""
-
-PULL_BLOCKS = 2
-"""Such blocks of a multiprocessor among which its shared memory is divided."""
-
-MAX_PLANES = 64
-"""Of a stored graph, as in ``pull.cu``."""
-
-PULL_TABLE_BYTES = 8 * MAX_PLANES
-"""Of a block's shared memory, for where planes begin."""
+"""Threads in a block of `pull_planes`, by the bytes of an id, as in ``pull.cu``."""
 
 LEVELS_BLOCK = 512
 """Threads of the one block of `push_levels`."""
@@ -190,9 +181,7 @@ class GpuKernels:
         self._functions |= {name: self._functions[f"{name}<{self._index}>"] for name in _OF_INDEX}
         self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
         pull, block = self._functions["pull_planes"], PULL_BLOCK[self.dtype.itemsize]
-        room = device.shared_room(pull, PULL_BLOCKS)
-        self._most_hub_words = max(0, room - PULL_TABLE_BYTES) // 4
-        self._pull_wave = device.num_multiprocessors * max(1, device.resident_blocks(pull, block, room))
+        self._pull_wave = device.num_multiprocessors * max(1, device.resident_blocks(pull, block))
         self.stream = device.stream()
         self.counters = device.empty(NUM_COUNTERS, np.int64)
         self.fetched: Array = device.pinned(8 * NUM_COUNTERS).view(np.int64)
@@ -215,11 +204,9 @@ class GpuKernels:
         self.fill(self.counters, 0)
         self.fetched[:] = 0
 
-    def _launch(
-        self, name: str, num_threads: int, *args: Any, block: int = BLOCK, max_blocks: int | None = None, shared_bytes: int = 0
-    ) -> None:
+    def _launch(self, name: str, num_threads: int, *args: Any, block: int = BLOCK, max_blocks: int | None = None) -> None:
         grid = min(max(1, -(-num_threads // block)), max_blocks or self._max_blocks)
-        self.device.launch(self._functions[name], grid, block, args, self.stream, shared_bytes)
+        self.device.launch(self._functions[name], grid, block, args, self.stream)
 
     # Bitmaps.
 
@@ -337,13 +324,11 @@ class GpuKernels:
         words, num_planes = 2 * visited.size, plane_length.size - 1
         groups = np.int64(w0 // 2), np.int64(-(-w1 // 2))
         bitmaps = (visited, undecided, next_frontier)
-        hub_words = min(2 * frontier.size, self._most_hub_words)
         left = Counter.SCRATCH if resident.size else Counter.UNDECIDED  # what the planes leave is not what is left
         self._launch(
             "pull_planes", int(groups[1] - groups[0]) * 32, *groups, np.int64(words), np.int64(num_vertices), planes,
-            plane_offset, plane_length, np.int32(num_planes), frontier, np.int32(hub_words), *bitmaps, *marks,
-            np.int32(left), self.counters, block=PULL_BLOCK[self.dtype.itemsize], max_blocks=self._pull_wave,
-            shared_bytes=PULL_TABLE_BYTES + 4 * hub_words,
+            plane_offset, plane_length, np.int32(num_planes), frontier, *bitmaps, *marks, np.int32(left), self.counters,
+            block=PULL_BLOCK[self.dtype.itemsize], max_blocks=self._pull_wave,
         )  # fmt: skip
         if resident.size:
             self.pull_resident(lookup, num_planes, resident, base, frontier, *bitmaps, marks)

@@ -122,23 +122,14 @@ class FakeCupy(ModuleType):
             pointerGetAttributes=lambda pointer: SimpleNamespace(devicePointer=pointer),
             getDeviceProperties=self._of(
                 "getDeviceProperties",
-                {
-                    "name": b"Fake GPU", "multiProcessorCount": 132, "major": capability[0], "minor": capability[1],
-                    "sharedMemPerMultiprocessor": 233472, "sharedMemPerBlockOptin": 232448,
-                },
+                {"name": b"Fake GPU", "multiProcessorCount": 132, "major": capability[0], "minor": capability[1]},
             ),
         )  # fmt: skip
         self.pool, self.nvrtc = FakePool(self), FakeNvrtc(self.calls, archs=archs)
         self.cuda = SimpleNamespace(
             runtime=self.runtime,
             nvrtc=self.nvrtc,
-            driver=SimpleNamespace(
-                occupancyMaxActiveBlocksPerMultiprocessor=lambda function, block, shared: min(
-                    65536 // (function * block), 233472 // (shared + 1024)
-                ),
-                funcGetAttribute=lambda attribute, function: {1: 512}[attribute],
-                funcSetAttribute=self._of("funcSetAttribute", None),
-            ),
+            driver=SimpleNamespace(occupancyMaxActiveBlocksPerMultiprocessor=lambda function, block, _shared: 65536 // (function * block)),
             function=SimpleNamespace(Module=self._module),
             Device=self._device,
             PinnedMemory=self._pinned,

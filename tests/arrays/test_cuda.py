@@ -76,14 +76,6 @@ def test_blocks_that_are_there_at_once_are_what_the_driver_says(cupy, device):
     """By the registers of a kernel, here 64 a thread."""
     assert device.resident_blocks(SimpleNamespace(ptr=64), 256) == 4
     assert device.resident_blocks(SimpleNamespace(ptr=64), 128) == 8
-    assert device.resident_blocks(SimpleNamespace(ptr=64), 128, 64 << 10) == 3
-
-
-def test_shared_memory_is_divided_among_blocks_and_allowed_to_the_kernel(cupy, device):
-    """Of 228 KiB a block gets at most 227, less what the driver and the kernel itself take of it."""
-    assert device.shared_room(SimpleNamespace(ptr=64), 2) == (114 - 1) * 1024 - 512
-    assert device.shared_room(SimpleNamespace(ptr=64), 1) == 227 * 1024 - 512
-    assert cupy.called("funcSetAttribute") == [(64, 8, 115200), (64, 8, 231936)]
 
 
 def test_pinned_memory_bypasses_the_pool_and_can_be_mapped(cupy, device):
@@ -138,7 +130,7 @@ def test_kernels_are_compiled_once_and_launched_on_the_stream(cupy, device):
     assert cupy.called("compile") == [("code", ("-std=c++17", "-ftz=false", "-arch=sm_90"), names)]
     args = (device.empty(3, np.uint32), np.int64(3), None)
     device.launch(module.get_function(names[0]), 2, 256, args, stream)
-    assert cupy.called("launch") == [(f"lowered {names[0]}", (2,), (256,), args, {"shared_mem": 0, "stream": stream})]
+    assert cupy.called("launch") == [(f"lowered {names[0]}", (2,), (256,), args, {"stream": stream})]
 
 
 def test_each_device_has_kernels_of_its_own_of_one_compilation(cupy, device):

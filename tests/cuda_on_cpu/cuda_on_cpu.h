@@ -4,8 +4,8 @@
 // waits or ends. A kernel that lacks a barrier gives wrong results under some order of the threads (the seed), one whose threads wait for
 // each other in vain ends with an error. Several host threads may launch at the same time.
 //
-// Overloads of atomics are those of CUDA, so that what compiles here compiles there. Dynamic shared memory is what DYNAMIC_SHARED declares,
-// as much for every launch. Not supported: grid synchronisation, inline PTX, streams within kernels.
+// Overloads of atomics are those of CUDA, so that what compiles here compiles there. Not supported: dynamic shared memory, grid
+// synchronisation, inline PTX, streams within kernels.
 #pragma once
 
 #include <cstring>
@@ -29,8 +29,6 @@
 #else
 #define __shared__ static thread_local
 #endif
-
-#define DYNAMIC_SHARED(name) __shared__ unsigned long long name[(512 + 256) / 8]  // DYNAMIC_SHARED_BYTES of device.py
 
 #define threadIdx (cuda_on_cpu::current->index)
 #define blockIdx (cuda_on_cpu::current->launch->block_index)

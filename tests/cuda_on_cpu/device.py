@@ -17,9 +17,6 @@ from tests.cuda_on_cpu.memory import Borrowed, DeviceArray, Memory, memory_of
 from tests.cuda_on_cpu.module import CpuFunction, CpuRawModule, KernelError
 from tests.cuda_on_cpu.streams import CpuEvent, CpuStream, Deferred, Immediate, Mark, Operation
 
-DYNAMIC_SHARED_BYTES = 512 + 256
-"""Of every launch, as in ``cuda_on_cpu.h``: room for 64 words of a frontier, so that a small graph has vertices beyond them."""
-
 
 def _operation(method: Callable) -> Callable:
     """Count a call, and let it fail where the device is to fail or has failed."""
@@ -211,19 +208,13 @@ class CpuDevice:
         """Say that nothing has to be compiled: what g++ makes is kept."""
         return False
 
-    def shared_room(self, function: CpuFunction, blocks: int) -> int:
-        """Say what there is for any kernel."""
-        return DYNAMIC_SHARED_BYTES
-
-    def resident_blocks(self, function: CpuFunction, block: int, shared_bytes: int = 0) -> int:
+    def resident_blocks(self, function: CpuFunction, block: int) -> int:
         """As many as 2,048 threads make."""
         return 2048 // block
 
     @_operation
-    def launch(self, function: CpuFunction, grid: int, block: int, args: tuple[Any, ...], stream: CpuStream, shared_bytes: int = 0) -> None:
+    def launch(self, function: CpuFunction, grid: int, block: int, args: tuple[Any, ...], stream: CpuStream) -> None:
         """Queue a kernel."""
-        if shared_bytes > DYNAMIC_SHARED_BYTES:
-            raise DeviceError(f"{function.name}: {shared_bytes} bytes of dynamic shared memory, but there are {DYNAMIC_SHARED_BYTES}")
         for argument in args:
             if isinstance(argument, np.ndarray) and not isinstance(argument, DeviceArray):
                 raise TypeError(f"{function.name}: an array in host memory, which has to be mapped: {argument!r}")

@@ -8,11 +8,6 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 
-// Shared memory of as many bytes as the launch says.
-#ifndef DYNAMIC_SHARED
-#define DYNAMIC_SHARED(name) extern __shared__ u64 name[]
-#endif
-
 #define BLOCK 256
 #define WARPS (BLOCK / 32)
 #define FULL 0xffffffffu

@@ -25,8 +25,8 @@ __device__ __forceinline__ Four<I> read_four(const I* at) {
 #endif
 }
 
-// Of pull_planes: threads of a block, by the bytes of an id, and blocks that a multiprocessor is to hold, all of the grid at once: those of a
-// second wave would copy the first words of the frontier again.
+// Of pull_planes: threads of a block, by the bytes of an id, and blocks that a multiprocessor is to hold. The grid is one wave of these, whose
+// warps stride over the vertices.
 #define PULL_BLOCK(I) (sizeof(I) == 4 ? 768 : 512)
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 750 || __CUDA_ARCH__ == 1070)  // 1,024 threads
 #define PULL_BLOCKS(I) (sizeof(I) == 4 ? 1 : 2)
@@ -43,61 +43,39 @@ __device__ __forceinline__ Four<I> read_four(const I* at) {
 
 #define MAX_PLANES 64  // as oocgraph/store/layout.py has it
 
-// What all threads of a block of pull_planes look up: where planes begin, and the frontier's first words, `num_hub_words` of them. Lists are
-// hub first, so most of what is looked up is there, and 32 random reads take a few cycles there and up to 32 in the first-level cache.
+// Where planes begin, in a block's shared memory. Its address is held in a register: the compiler would rather find it again for each access,
+// five instructions each.
 template <class I>
-struct PullTables {
-  const I* plane[MAX_PLANES];
-  u32 hubs[1];  // as many as the host has asked room for
-};
-
-DYNAMIC_SHARED(pull_tables);
-
-// The same for one thread. Where the tables are is held in a register: the compiler would rather find it again for each access, five
-// instructions each.
-template <class I>
-struct PullLookup {
-  I bound;  // vertices from here on are not among the hubs
-  const u32* __restrict__ frontier;
+struct PlanePointers {
 #ifdef __CUDACC_RTC__
   u32 at;
-  __device__ __forceinline__ PullLookup(int num_hub_words, const u32* words)
-      : bound((I)32 * (I)num_hub_words), frontier(words), at((u32)__cvta_generic_to_shared(pull_tables)) {
+  __device__ __forceinline__ explicit PlanePointers(const I* const* table) : at((u32)__cvta_generic_to_shared(table)) {
     asm volatile("" : "+r"(at));
   }
-  __device__ __forceinline__ u32 hub(u32 word) const {
-    u32 found;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(found) : "r"(at + 8 * MAX_PLANES + 4 * word));
-    return found;
-  }
-  __device__ __forceinline__ const I* plane(int k) const {
+  __device__ __forceinline__ const I* operator[](int k) const {
     u64 found;
     asm volatile("ld.shared.u64 %0, [%1];" : "=l"(found) : "r"(at + 8 * k));
     return (const I*)found;
   }
 #else
-  __device__ __forceinline__ PullLookup(int num_hub_words, const u32* words) : bound((I)32 * (I)num_hub_words), frontier(words) {}
-  __device__ __forceinline__ u32 hub(u32 word) const { return ((PullTables<I>*)pull_tables)->hubs[word]; }
-  __device__ __forceinline__ const I* plane(int k) const { return ((PullTables<I>*)pull_tables)->plane[k]; }
+  const I* const* at;
+  __device__ __forceinline__ explicit PlanePointers(const I* const* table) : at(table) {}
+  __device__ __forceinline__ const I* operator[](int k) const { return at[k]; }
 #endif
-
-  // Which of four entries, of those that are asked for, are in the frontier, as a mask; entries that are not asked for may be anything.
-  __device__ __forceinline__ u32 hits(const Four<I>& four, u32 asked) const {
-    u32 words[4], found = 0u;
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-      words[j] = (u32)(four.entry[j] >> 5);
-      if ((u64)four.entry[j] >= (u64)bound && (asked >> j & 1u)) words[j] = frontier[four.entry[j] >> 5];
-    }
-    __syncwarp();  // so that the compiler asks for all of them before it waits for one
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-      if ((u64)four.entry[j] < (u64)bound) words[j] = hub(words[j]);
-#pragma unroll
-    for (int j = 0; j < 4; j++) found |= (words[j] >> (four.entry[j] & 31) & 1u) << j;
-    return found & asked;
-  }
 };
+
+// Which of four entries, of those that are asked for, are in the frontier, as a mask; entries that are not asked for may be anything.
+template <class I>
+__device__ __forceinline__ u32 hits_of(const Four<I>& four, u32 asked, const u32* __restrict__ frontier) {
+  u32 words[4] = {}, found = 0u;
+#pragma unroll
+  for (int j = 0; j < 4; j++)
+    if (asked >> j & 1u) words[j] = frontier[four.entry[j] >> 5];
+  __syncwarp();  // so that the compiler asks for all of them before it waits for one
+#pragma unroll
+  for (int j = 0; j < 4; j++) found |= (words[j] >> (four.entry[j] & 31) & 1u) << j;
+  return found & asked;  // the mask changes nothing, but without it CUDA 13.5 spills two registers on sm_120
+}
 
 // Those of the four vertices from v on that plane k covers.
 __device__ __forceinline__ u32 covered_by(const i64* __restrict__ plane_length, int k, i64 v) {
@@ -117,24 +95,16 @@ __device__ __forceinline__ void note_hits(u32 hits, const Four<I>& four, Four<I>
 //
 // What the first plane has left open is mostly left open by the next: while one is looked up, the one behind it is on its way.
 // `visited`, `next` and `undecided` have num_words words; those of groups group0 .. group1 - 1 of `next` and `undecided` are overwritten.
-// counters[left_slot] gets how many are left. The block's dynamic memory has room for `num_hub_words` words behind MAX_PLANES pointers.
+// counters[left_slot] gets how many are left.
 template <class I>
 __global__ void __launch_bounds__(PULL_BLOCK(I), PULL_BLOCKS(I)) pull_planes(
     i64 group0, i64 group1, i64 num_words, i64 num_vertices, const I* __restrict__ planes, const i64* __restrict__ plane_offset,
-    const i64* __restrict__ plane_length, int num_planes, const u32* __restrict__ frontier, int num_hub_words, u32* visited, u32* undecided,
-    u32* next, I* parent, unsigned char* level8, int* level32, int wide, int level, int left_slot, i64* counters) {
-  PullTables<I>* tables = (PullTables<I>*)pull_tables;
-  for (int k = threadIdx.x; k < num_planes; k += PULL_BLOCK(I)) tables->plane[k] = planes + plane_offset[k];
-  for (int first = threadIdx.x; first < num_hub_words; first += 8 * PULL_BLOCK(I)) {
-    u32 some[8];
-#pragma unroll
-    for (int u = 0; u < 8; u++) some[u] = first + u * PULL_BLOCK(I) < num_hub_words ? frontier[first + u * PULL_BLOCK(I)] : 0u;
-#pragma unroll
-    for (int u = 0; u < 8; u++)
-      if (first + u * PULL_BLOCK(I) < num_hub_words) tables->hubs[first + u * PULL_BLOCK(I)] = some[u];
-  }
+    const i64* __restrict__ plane_length, int num_planes, const u32* __restrict__ frontier, u32* visited, u32* undecided, u32* next,
+    I* parent, unsigned char* level8, int* level32, int wide, int level, int left_slot, i64* counters) {
+  __shared__ const I* pull_plane[MAX_PLANES];
+  if ((int)threadIdx.x < num_planes) pull_plane[threadIdx.x] = planes + plane_offset[threadIdx.x];
   __syncthreads();
-  PullLookup<I> lookup(num_hub_words, frontier);
+  PlanePointers<I> plane(pull_plane);
   int lane = lane_id(), shift = (lane & 7) * 4;
   int found = 0, left = 0, whole = num_planes;  // planes that cover all vertices of a group: ever fewer
   I group = (I)(group0 + global_warp()), stop = (I)group1, step = (I)num_warps();
@@ -150,20 +120,20 @@ __global__ void __launch_bounds__(PULL_BLOCK(I), PULL_BLOCKS(I)) pull_planes(
     u32 open = (~word & word_mask((i64)w, num_vertices)) >> shift & 15u;
     u32 rest = open, asked = whole ? rest : num_planes ? rest & covered_by(plane_length, 0, (i64)v) : 0u;
     Four<I> four = {}, of;  // of this plane, and those that were in the frontier
-    if (asked) four = read_four(lookup.plane(0) + v);
+    if (asked) four = read_four(plane[0] + v);
     if (__any_sync(FULL, asked != 0u)) {
-      u32 hits = lookup.hits(four, asked);
+      u32 hits = hits_of(four, asked, frontier);
       note_hits(hits, four, of);
       rest ^= hits;
       asked = whole > 1 ? rest : num_planes > 1 ? rest & covered_by(plane_length, 1, (i64)v) : 0u;
-      if (asked) four = read_four(lookup.plane(1) + v);
+      if (asked) four = read_four(plane[1] + v);
       Four<I> ahead = four;
 #pragma unroll 1
       for (int k = 2; __any_sync(FULL, asked != 0u); k++) {  // no plane covers more than the one before
         u32 covered = 15u;
         if (k >= whole) covered = k < num_planes ? covered_by(plane_length, k, (i64)v) : 0u;
-        if (rest & covered) ahead = read_four(lookup.plane(k) + v);
-        hits = lookup.hits(four, asked);
+        if (rest & covered) ahead = read_four(plane[k] + v);
+        hits = hits_of(four, asked, frontier);
         note_hits(hits, four, of);
         rest ^= hits;
         asked = rest & covered;
