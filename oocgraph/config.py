@@ -141,11 +141,10 @@ def settings() -> Settings:
             import dask.config
         except ValueError as error:  # as Dask raises for a file that is no YAML
             raise ArgumentError(f"Dask's configuration cannot be read; mend the file: {' '.join(str(error).split())}") from None
-        asked = dask.config.get("oocgraph", None)
-        if asked is None:  # as where all settings below it are comments
-            asked = {}
-        if not isinstance(asked, Mapping):
-            raise ArgumentError(f"oocgraph is {asked!r} in Dask's configuration; it must be a mapping of settings (see oocgraph.yaml)")
+        found: Any = dask.config.get("oocgraph", None)
+        if found is not None and not isinstance(found, Mapping):
+            raise ArgumentError(f"oocgraph is {found!r} in Dask's configuration; it must be a mapping of settings (see oocgraph.yaml)")
+        asked = found or {}  # none, where all settings below it are comments
         _tell_dask()
     now = f"{asked!r} {num_cores()}"  # as a text, in which True is not 1
     kept = _kept.get("settings")

@@ -7,6 +7,9 @@ that is valid for the function: no contradictions, nothing that the function can
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -267,3 +270,24 @@ def current_client() -> Any:
     except ValueError:
         return None
     return None if client is None or client.asynchronous else client
+
+
+@contextmanager
+def seceded() -> Iterator[None]:
+    """Leave the threads of the Dask worker whose task calls this: what the task waits for may have to run on that worker.
+
+    `distributed.worker_client` does the same. It does nothing outside of a task, in one that has left already, and in the method of an
+    actor, whose thread runs nothing else. A generator that another thread ends stays outside.
+    """
+    distributed: Any = sys.modules.get("distributed")
+    state = None if distributed is None else distributed.worker.thread_state
+    thread, has_left = threading.current_thread(), False
+    if hasattr(state, "key") and not hasattr(state, "actor"):
+        with suppress(AttributeError, KeyError):  # the thread is none of Dask's; it has left already
+            distributed.secede()
+            has_left = True
+    try:
+        yield
+    finally:
+        if has_left and threading.current_thread() is thread:
+            distributed.rejoin()

@@ -16,6 +16,7 @@ from typing import Any
 
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.events import Watch
+from oocgraph.cluster.preflight import why_lost
 from oocgraph.cluster.session import POLL_SECONDS, ClusterSession, WorkersLostError
 from oocgraph.cluster.specs import GraphSpec
 from oocgraph.cluster.worker_windows import Group, MadeWindow, load_parts
@@ -182,8 +183,8 @@ class Placement:
                     if attempts < MAX_IDLE_EPOCHS:
                         continue
                     raise ClusterError(
-                        f"partitions were placed again {attempts} times, in vain: {error}; look at the workers' logs (Dask "
-                        "ends a worker that exceeds its memory limit: give each more)"
+                        f"partitions were placed again {attempts} times, in vain: {error}; look at the workers' "
+                        f"logs{why_lost(self.session.client)}"
                     ) from error
                 except BudgetError as error:
                     refused = error
@@ -191,8 +192,8 @@ class Placement:
                 patience = min(patience, NO_NANNY_SECONDS)
             if time.monotonic() - began > patience:
                 raise refused or ClusterError(
-                    f"no worker is left, and none came back within {patience:g} s; start workers and resume the search "
-                    "(resume= with the search's result_store)"
+                    f"no worker is left, and none came back within {patience:g} s; start workers and try "
+                    f"again{why_lost(self.session.client)}"
                 )
             with suppress(queue.Empty):
                 watch.queue.get(timeout=POLL_SECONDS)

@@ -17,10 +17,15 @@ import oocgraph
 from oocgraph.cluster.scheduler import ask, scheduler_lost, wait_for_workers
 from oocgraph.config import settings
 from oocgraph.errors import ArgumentError, ArgumentTypeError, ClusterError, OutputError
+from oocgraph.memory import format_bytes
 from oocgraph.store.layout import FORMAT
+from oocgraph.text import counted
 
 ATTEMPTS = 3
 """How often workers are asked, when one goes while it is asked."""
+
+RECENT_SECONDS = 300.0
+"""How long ago a nanny may have ended a worker that this is a reason why workers are lost now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +126,28 @@ def wait_for_worker(client: Any, seconds: float) -> None:
     if not wait_for_workers(client, 1, seconds):
         raise ClusterError(
             f"the scheduler at {client.scheduler.address} has no workers, and none came within {seconds:g} s (oocgraph.worker-timeout); "
-            f"start some: dask worker {client.scheduler.address}"
+            f"start some: dask worker {client.scheduler.address}{why_lost(client)}"
         )
+
+
+def why_lost(client: Any) -> str:
+    """Return the end of a message about lost workers: that nannies have ended some because of their memory; empty if none has."""
+
+    def ended(seconds: float, dask_scheduler: Any = None) -> list[int]:
+        """Sent by value: the scheduler may have no oocgraph."""
+        import time
+
+        notes = dask_scheduler.get_events("worker-restart-memory")
+        return [said["rss"] for noted, said in notes if time.time() - noted < seconds]
+
+    held_bytes = ask(client, client.run_on_scheduler, ended, RECENT_SECONDS)
+    if not held_bytes:
+        return ""
+    return (
+        f"; nannies have ended {counted(len(held_bytes), 'workers')} in the last {RECENT_SECONDS / 60:g} minutes for the memory that they "
+        f"held, the last one at {format_bytes(held_bytes[-1])} (distributed.worker.memory.terminate): give each worker more memory "
+        "(memory_limit=, dask worker --memory-limit, --worker-memory), or a smaller memory_budget"
+    )
 
 
 def clients_of(client: Any) -> set[str]:

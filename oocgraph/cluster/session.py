@@ -12,20 +12,22 @@ import logging
 import queue
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.events import Watch
-from oocgraph.cluster.preflight import SharedFolder, check_client, check_workers, clients_of, wait_for_worker
+from oocgraph.cluster.preflight import SharedFolder, check_client, check_workers, clients_of, wait_for_worker, why_lost
 from oocgraph.cluster.scheduler import ask, fetch, scheduler_loss_reported, scheduler_lost, workers_of
 from oocgraph.cluster.silence import SilenceWatch
 from oocgraph.cluster.specs import StateLostError
 from oocgraph.cluster.worker import OocGraphPlugin
 from oocgraph.config import settings
 from oocgraph.errors import ArgumentError, ClusterError, OocGraphError
+from oocgraph.resources import seceded
 
 logger = logging.getLogger(__name__)
 
@@ -89,9 +91,11 @@ class ClusterSession:
             finally:
                 self._silence.__exit__(None, None, None)
 
-    def loss_reported(self) -> Any:
-        """Return a context in which the loss of the scheduler is one error, whatever Dask raises."""
-        return scheduler_loss_reported(self.client)
+    @contextmanager
+    def loss_reported(self) -> Iterator[None]:
+        """Compute in this context: the loss of the scheduler is one error, whatever Dask raises, and a task leaves its worker's threads."""
+        with seceded(), scheduler_loss_reported(self.client):
+            yield
 
     # Before it begins.
 
@@ -314,7 +318,9 @@ class ClusterSession:
                     return compute()
             except WorkersLostError as error:
                 if attempt == ATTEMPTS:
-                    raise ClusterError(f"{error}, as others in {ATTEMPTS - 1} attempts before; see the workers' logs") from error
+                    raise ClusterError(
+                        f"{error}, as others in {ATTEMPTS - 1} attempts before; see the workers' logs{why_lost(self.client)}"
+                    ) from error
                 logger.warning("%s; what it had is computed again", error)
                 lost()
         raise AssertionError("unreachable")

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from oocgraph.cluster.preflight import why_lost
 from oocgraph.cluster.scheduler import connect, import_distributed, logging_is_configured, quiet, reason, wait_for_workers
 from oocgraph.config import num_cores, parse_bytes, settings
 from oocgraph.errors import ClusterError, MissingDependencyError
@@ -304,5 +305,5 @@ def _wait_for_workers(client: Client, num_workers: int) -> None:
     if (found := wait_for_workers(client, num_workers, timeout)) < num_workers:
         raise ClusterError(
             f"{found} of {num_workers} workers are there after {timeout:g} s; see the logs of `dask worker`, or raise "
-            "oocgraph.worker-timeout (DASK_OOCGRAPH__WORKER_TIMEOUT)"
+            f"oocgraph.worker-timeout (DASK_OOCGRAPH__WORKER_TIMEOUT){why_lost(client)}"
         )

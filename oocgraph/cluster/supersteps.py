@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.placement import MAX_IDLE_EPOCHS, Placement
+from oocgraph.cluster.preflight import why_lost
 from oocgraph.cluster.session import WorkersLostError
 from oocgraph.cluster.worker import abort, with_plugin
 from oocgraph.cluster.worker_steps import Hop, Steps, take_hop
@@ -178,7 +179,7 @@ class Supersteps:
             except WorkersLostError as error:
                 if idle >= program.idle_epochs:
                     found = f"{program.title} does not get on after {idle} attempts: {error}"
-                    raise ClusterError(f"{found}; look at the workers' logs") from error
+                    raise ClusterError(f"{found}; look at the workers' logs{why_lost(self._session.client)}") from error
                 idle += 1
                 logger.warning("%s; its partitions are placed again", error)
             finally:

@@ -43,7 +43,7 @@ def open_on_workers(store: CSRStore, needs: Needs, budget: Budget, resources: Re
     """
     num_bytes = sum(needs.vectors.values()) if needs.sent_bytes is None else needs.sent_bytes
     budget.reserve("vectors as workers send them", num_bytes)
-    with ClusterSession(resources.client) as session:
+    with ClusterSession(resources.client) as session, session.loss_reported():
         spec = SweepSpec(
             url=url_for_workers(store), check_pages=store.check_pages, column=needs.column, lists=tuple(lists_of(store, needs)),
             threads=resources.threads, memory_budget=resources.memory_budget or settings().memory_budget, vector_bytes=num_bytes,

@@ -109,7 +109,8 @@ class CoreShare(BlockShare):
     def layout(self) -> list[tuple[int, np.dtype[Any]]]:
         """Degrees, ranks, the level, vertices that are left, and how many are removed."""
         n, kind = self.engine.store.num_rows, degree_dtype(self.engine.store)
-        return [(n, kind), (n, self.engine.store.index_dtype), (1, kind), (n // 64 + 1, np.dtype(np.uint64)), (1, np.dtype(np.int64))]
+        num_words = n // 64 + 1 if n else 0  # as `new_values` has them
+        return [(n, kind), (n, self.engine.store.index_dtype), (1, kind), (num_words, np.dtype(np.uint64)), (1, np.dtype(np.int64))]
 
     def values_in(self, arrays: Sequence[Array]) -> Values:
         """See `BlockShare`."""

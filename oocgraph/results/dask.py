@@ -24,9 +24,10 @@ import dask.array as da
 import numpy as np
 
 from oocgraph.config import settings
-from oocgraph.errors import OocGraphError, OutputError, StoreError
-from oocgraph.memory import bytes_before, effective_budget_bytes
+from oocgraph.errors import BudgetError, OocGraphError, OutputError, StoreError
+from oocgraph.memory import bytes_before, effective_budget_bytes, format_bytes
 from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
+from oocgraph.resources import seceded
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.join import Join
 from oocgraph.results.store_order import StoreOrder
@@ -115,6 +116,8 @@ class DaskBFSResult(BFSResult):
     -----
     `vertices`, `level` and `parent` are Dask arrays, (num_ids,), of the dtypes that `BFSResult` gives them. What is persisted or sent away
     from them does not keep an owned folder: name a result store to go on using it.
+
+    A pickle says where the result store is, and has no client; of an owned folder it is a `BFSResult` with all levels and parents.
     """
 
     result_store: str
@@ -126,6 +129,27 @@ class DaskBFSResult(BFSResult):
         if self.owned:
             self._keep  # noqa: B018 - made now, so that the folder of a result that is never read is removed too
 
+    def __copy__(self) -> DaskBFSResult:
+        return replace(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what a pickle has: no client, and levels and parents where their folder goes with this result.
+
+        Raises
+        ------
+        BudgetError
+            These do not fit into memory.
+        """
+        needed_bytes, free_bytes = self._held_bytes, self.free_bytes()
+        if self.owned and needed_bytes > free_bytes:
+            raise BudgetError(
+                f"the result store of this result is temporary, so a pickle has all levels and parents: {format_bytes(needed_bytes)}, but "
+                f"oocgraph.memory-budget leaves {format_bytes(max(0, free_bytes))}; raise it, or search with result_store=..., whose path "
+                "is all that a pickle needs"
+            )
+        sent = self._held() if self.owned else replace(self, client=None, result_store=_absolute(self.result_store))
+        return _unpickled, (type(sent), {field.name: getattr(sent, field.name) for field in fields(sent)})
+
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers; ``result_store`` is null where it was temporary."""
         return {**super().summary(), **self.cluster, "result_store": None if self.owned else self.result_store}
@@ -133,7 +157,8 @@ class DaskBFSResult(BFSResult):
     def _in_memory(self, columns: Sequence[Any]) -> Sequence[Array]:
         if self.client is None or self.client.status != "running":  # the result is in files, and can be read here
             return da.compute(*columns, scheduler="threads")  # type: ignore[no-any-return]
-        return self.client.gather(self.client.compute(columns))  # type: ignore[no-any-return]
+        with seceded():
+            return self.client.gather(self.client.compute(columns))  # type: ignore[no-any-return]
 
     def block_vertices(self, most: int) -> int:
         """Return the vertices joined at once, whatever memory allows for: each block may read all of the result's files."""
@@ -146,12 +171,16 @@ class DaskBFSResult(BFSResult):
 
     def streamed(self) -> BFSResult:
         """Return a result that holds levels and parents in store order, where the client has room for them: each file is read once then."""
-        search = self.search
-        needed_bytes = sum(one.size * one.dtype.itemsize for one in (search.level, search.parent))
-        if needed_bytes + STREAM_BYTES > self.free_bytes():
-            return self
+        return self if self._held_bytes + STREAM_BYTES > self.free_bytes() else self._held()
+
+    @property
+    def _held_bytes(self) -> int:
+        return sum(one.size * one.dtype.itemsize for one in (self.search.level, self.search.parent))
+
+    def _held(self) -> BFSResult:
+        """Return a result that holds levels and parents."""
         inherited = {field.name: getattr(self, field.name) for field in fields(BFSResult)}
-        held = replace(search, level=np.asarray(search.level), parent=np.asarray(search.parent))
+        held = replace(self.search, level=np.asarray(self.search.level), parent=np.asarray(self.search.parent))
         return BFSResult(**{**inherited, "search": held, "memory_budget": effective_budget_bytes(settings().memory_budget)})
 
     def put_by_workers(self, arrays: Mapping[str, PreallocatedArray]) -> bool:
@@ -162,11 +191,9 @@ class DaskBFSResult(BFSResult):
         seen = self.client.run(os.path.isdir, folder)
         if not seen or not all(seen.values()):
             return False
-        blocks = [
-            self.client.submit(write_block, _absolute(self.ids.store.url), _absolute(self.result_store), folder, start, stop, pure=False)
-            for start, stop in self._bounds()
-        ]
-        self.client.gather(blocks)
+        arguments = _absolute(self.ids.store.url), _absolute(self.result_store), folder
+        with seceded():
+            self.client.gather([self.client.submit(write_block, *arguments, *bounds, pure=False) for bounds in self._bounds()])
         return True
 
     def _bounds(self) -> Iterator[tuple[int, int]]:
@@ -205,6 +232,10 @@ class DaskBFSResult(BFSResult):
         )
         dtype = self.dtype_of(column)
         return da.map_blocks(block, name=f"bfs-{column}-{self._token}", chunks=(tuple(sizes),), dtype=dtype, meta=np.empty(0, dtype))
+
+
+def _unpickled(kind: type[BFSResult], values: dict[str, Any]) -> BFSResult:
+    return kind(**values)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -57,8 +57,9 @@ def search_until(cluster, store, path, step, stop):
         for _ in runtime.addresses:
             trap.wait()
         stop()
-        with failing():
+        with failing() as error:
             found.result(timeout=PATIENCE)
+        assert str(error.value).endswith(f"go on with resume={path}, nothing that was found is lost")
 
 
 def resume(cluster, kron, path, *first_step):

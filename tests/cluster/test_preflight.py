@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import threading
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -16,12 +17,13 @@ from distributed import Client, LocalCluster
 import oocgraph
 from oocgraph import Resources
 from oocgraph.cluster import preflight
-from oocgraph.cluster.preflight import check_device_is_used, check_workers
+from oocgraph.cluster.preflight import check_device_is_used, check_workers, why_lost
 from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.errors import ArgumentError, ArgumentTypeError, BudgetError, ClusterError, OocGraphError, OutputError, StoreError
 from oocgraph.store.graph import open_graph
 from tests.cluster.conftest import QUIET
+from tests.processes import PATIENCE_SECONDS
 from tests.reference_build import reference_build
 
 
@@ -112,6 +114,36 @@ def test_no_workers_in_time(graph):
         dask.config.set({"oocgraph.worker-timeout": "300ms"}),
     ):
         refused(ClusterError, r"none came within 0\.3 s \(oocgraph\.worker-timeout\); start some: dask worker tcp://", graph, client)
+
+
+def hoard():
+    """Run in a task: hold more memory than the worker may, until it is ended."""
+    held = np.ones(60 << 20)
+    threading.Event().wait()
+    return held
+
+
+def test_workers_that_nannies_have_ended_for_their_memory(graph):
+    """Before a search and in it: the message says so, how much the last one held, and what to do."""
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, memory_limit="400MiB", **QUIET) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        dask.config.set({"oocgraph.worker-timeout": "300ms"}),
+        ClusterRuntime.open(graph, client=client) as runtime,
+    ):
+        assert why_lost(client) == ""
+        noted = threading.Event()
+        client.subscribe_topic("worker-restart-memory", lambda event: noted.set())
+        hoarding = client.submit(hoard)
+        assert noted.wait(PATIENCE_SECONDS)
+        hoarding.cancel()
+        cluster.scale(0)
+        while workers_of(client):
+            pass
+        ended = r"nannies have ended \d workers? in the last 5 minutes for the memory .* \d+\.\d MiB .*: give each worker more memory"
+        refused(ClusterError, rf"none came within .*; {ended}", graph, client)
+        with pytest.raises(ClusterError, match=rf"no worker is left, .*; {ended}"):
+            oocgraph.bfs(graph, 0, runtime=runtime)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import pickle
 import re
@@ -19,7 +20,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from oocgraph.config import setting
-from oocgraph.errors import OocGraphError, OutputError, StoreError, VertexNotFoundError
+from oocgraph.errors import BudgetError, OocGraphError, OutputError, StoreError, VertexNotFoundError
 from oocgraph.partition.vertex_partition import partition_vertices
 from oocgraph.results import dask as dask_result
 from oocgraph.results.bfs import BFSResult
@@ -250,22 +251,22 @@ def test_empty_graphs_have_empty_arrays(tmp_path):
     assert (np.asarray(there.level).tolist(), np.asarray(there.parent).tolist()) == ([-1, 0], [-1, 1])
 
 
-def temporary(tmp_path, name="result.zarr"):
+def temporary(tmp_path, name="result.zarr", **options):
     """Make a result whose folder is its own."""
     store, source = integers(tmp_path / "g.zarr")
-    return on_cluster(store, result_of(store, source), tmp_path / name, owned=True), tmp_path / name
+    return on_cluster(store, result_of(store, source), tmp_path / name, owned=True, **options), tmp_path / name
 
 
 def test_a_temporary_folder_goes_with_its_result(tmp_path):
     """Asked or not; a copy with other figures keeps it too."""
     result, folder = temporary(tmp_path)
     assert result.summary()["result_store"] is None
-    copy = replace(result, peak_host_bytes=7)
+    other = replace(result, peak_host_bytes=7)
     del result
     gc.collect()
     assert folder.exists()
-    assert copy.level_of(2400) == 0
-    del copy
+    assert other.level_of(2400) == 0
+    del other
     gc.collect()
     assert not folder.exists()
 
@@ -285,6 +286,52 @@ def test_an_array_keeps_the_folder_of_a_result_that_is_gone(tmp_path):
     assert not folder.exists()
     with pytest.raises(StoreError, match="lives as long as the result"):
         sent.compute()
+
+
+def test_a_pickle_says_where_the_result_store_is(pair, client):
+    """It has no client; the arrays are made here, or by another client's workers."""
+    here, there = pair
+    text = pickle.dumps(replace(there, client=client))
+    assert len(text) < 20_000
+    found = pickle.loads(text)
+    assert (found.client, found.result_store) == (None, there.result_store)
+    assert found == here
+    assert found.summary() == there.summary()
+    for name, wanted in columns(here).items():
+        assert isinstance(getattr(found, name), da.Array)
+        assert np.asarray(getattr(found, name)).tolist() == wanted.tolist()
+
+
+def test_a_pickle_of_a_result_by_a_relative_path_is_read_elsewhere(tmp_path, monkeypatch):
+    store, source = integers(tmp_path / "g.zarr")
+    here = result_of(store, source)
+    there = on_cluster(store, here, tmp_path / "result.zarr")
+    monkeypatch.chdir(tmp_path)
+    text = pickle.dumps(replace(there, result_store="result.zarr"))
+    monkeypatch.chdir("/")
+    assert np.asarray(pickle.loads(text).level).tolist() == here.level.tolist()
+
+
+def test_a_pickle_of_a_temporary_result_has_its_values(tmp_path, client):
+    """And is read when the folder has gone."""
+    result, folder = temporary(tmp_path, client=client)
+    expected = dict(result)
+    text = pickle.dumps(result)
+    del result
+    gc.collect()
+    assert not folder.exists()
+    found = pickle.loads(text)
+    assert type(found) is BFSResult
+    assert dict(found) == expected
+
+
+def test_a_temporary_result_that_does_not_fit_is_not_pickled(tmp_path):
+    """The error names what to do, and a copy in this process needs no memory."""
+    result, _ = temporary(tmp_path)
+    with setting("memory_budget", "1K"):
+        with pytest.raises(BudgetError, match=r"levels and parents: .* KiB, but oocgraph\.memory-budget leaves 0 B; .*result_store="):
+            pickle.dumps(result)
+        assert copy.copy(result).result_store == result.result_store
 
 
 MAKES_AND_WAITS = """

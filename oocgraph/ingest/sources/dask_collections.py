@@ -25,6 +25,7 @@ from oocgraph.ingest.sources.columns import choose_columns
 from oocgraph.ingest.sources.ids import row_place
 from oocgraph.ingest.sources.source import Request, reason
 from oocgraph.ingest.sources.streamed import Part, StreamedSource, slices
+from oocgraph.resources import seceded
 
 Vectors = dict[str, Any]
 """Values of each column of a partition: one-dimensional arrays or Series."""
@@ -183,16 +184,17 @@ def _on_workers(partitions: _Partitions, client: Any) -> Iterator[tuple[int, Fet
             "resources=Resources(client=False)"
         )
     waiting = iter(partitions.tasks)
-    ahead = deque(client.compute(list(tasks)) for tasks in islice(waiting, num_threads))
-    for index in range(len(partitions.tasks)):
-        futures = ahead.popleft()
-        with client.as_current():  # wait() asks the current one
-            wait(futures)
-        sizes = client.nbytes(keys=[future.key for future in futures], summary=False)
-        yield sum(sizes.values()), partial(_fetched, partitions, index, futures)
-        del futures
-        if (tasks := next(waiting, None)) is not None:
-            ahead.append(client.compute(list(tasks)))
+    with seceded():
+        ahead = deque(client.compute(list(tasks)) for tasks in islice(waiting, num_threads))
+        for index in range(len(partitions.tasks)):
+            futures = ahead.popleft()
+            with client.as_current():  # wait() asks the current one
+                wait(futures)
+            sizes = client.nbytes(keys=[future.key for future in futures], summary=False)
+            yield sum(sizes.values()), partial(_fetched, partitions, index, futures)
+            del futures
+            if (tasks := next(waiting, None)) is not None:
+                ahead.append(client.compute(list(tasks)))
 
 
 def _fetched(partitions: _Partitions, index: int, futures: Sequence[Any]) -> tuple[Any, ...]:
