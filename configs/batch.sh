@@ -72,7 +72,11 @@ on_every_node() {
 on_every_node &
 nodes=$!
 
-oocgraph bfs "$graph" --source "$source" --scheduler "$run/scheduler.json" --workers "$workers" --resume "$result" --out "$out" &
+# A search that goes on where its result is replaces what it has written; one that begins replaces nothing.
+overwrite=
+[ ! -e "$result" ] || overwrite=--overwrite
+oocgraph bfs "$graph" --source "$source" --scheduler "$run/scheduler.json" --workers "$workers" --resume "$result" \
+    --out "$out" $overwrite &
 search=$!
 
 # The search should end first. Its exit code is the job's.

@@ -32,6 +32,9 @@ EXIT_BROKEN_PIPE = 141
 
 EXIT_TERMINATED = 143
 
+AGAIN_SECONDS = 0.05
+"""Time after which a signal that was dropped is sent again: the call that dropped it has mostly returned by then."""
+
 GARBAGE = 100_000
 """Objects between two collections of garbage: a fifth of the time of imports is saved. By default 700."""
 
@@ -135,6 +138,40 @@ def _terminate(_signal: int, _frame: FrameType | None) -> None:
 
 
 @contextmanager
+def _signals_not_lost() -> Iterator[None]:
+    """Send a signal again that Python has dropped: what its handler raises in a ``__del__``, or in a callback of the garbage collector.
+
+    Dask measures collections of garbage by such a callback, in the main thread, too.
+    """
+    before, again = sys.unraisablehook, list[threading.Timer]()
+
+    def hook(dropped: Any) -> None:
+        number = _signal_of(dropped.exc_value)
+        if number is None or threading.current_thread() is not threading.main_thread():
+            before(dropped)
+            return
+        # Later, or it would be raised, and dropped, in here.
+        again.append(threading.Timer(AGAIN_SECONDS, signal.pthread_kill, (threading.main_thread().ident, number)))
+        again[-1].daemon = True
+        again[-1].start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in again:
+            timer.cancel()
+
+
+def _signal_of(error: BaseException | None) -> int | None:
+    """Return the signal whose handler raises an error."""
+    if isinstance(error, KeyboardInterrupt):
+        return signal.SIGINT
+    return signal.SIGTERM if isinstance(error, SystemExit) and error.code == EXIT_TERMINATED else None
+
+
+@contextmanager
 def _ending_with_the_reader() -> Iterator[None]:
     """End quietly, with the exit code that shells know, when the reader of stdout or stderr has ended (``| head -1``)."""
     try:
@@ -212,7 +249,7 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _orderly_termination(), _ending_with_the_reader():
+            with _orderly_termination(), _signals_not_lost(), _ending_with_the_reader():
                 return super().invoke(ctx)
         except OocGraphError as error:
             from oocgraph.commands.wording import in_options

@@ -115,6 +115,8 @@ def bfs(
         No GPU can be used, or it failed.
     ClusterError
         The cluster cannot be used, or was lost; the message says how to resume.
+    OutputError
+        The result store exists, cannot be written, or another search writes to it.
 
     Notes
     -----

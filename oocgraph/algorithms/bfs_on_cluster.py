@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from oocgraph.algorithms.runtimes import open_where
 from oocgraph.cluster.logged_search import Outcome
 from oocgraph.cluster.specs import url_for_workers
 from oocgraph.config import settings
-from oocgraph.errors import ArgumentError
+from oocgraph.errors import ArgumentError, ClusterError, OutputExistsError
 from oocgraph.memory import PeakSampler
 from oocgraph.resources import Resources
 from oocgraph.results.dask import DaskBFSResult, TemporaryStore, vertex_partition_of
@@ -58,7 +58,9 @@ def bfs_on_cluster(
     }
     stored, path, keep = _result_place(store, asked, resume, result_store, resources.num_partitions if partition is None else None)
     result_folder = path.parent if keep is None else path.parent.parent
-    with _removed_on_failure(keep), PeakSampler() as sampler:
+    with _removed_on_failure(keep), PeakSampler() as sampler, ExitStack() as owned:
+        if stored is not None:
+            owned.enter_context(stored.owned())
         opened: Any = nullcontext(runtime)
         if runtime is None:
             if stored is not None and partition is None:
@@ -73,13 +75,15 @@ def bfs_on_cluster(
                     "direction": direction,
                     "epoch": -1,
                 }
-                stored = SearchStore.create(path, {**asked, **begun, "temporary": keep is not None})
+                stored = _created(path, {**asked, **begun, "temporary": keep is not None})
+                owned.enter_context(stored.owned())
             elif int(stored.fields["num_partitions"]) != loaded.vertex_partition.num_partitions:
                 raise ArgumentError(
                     f"{path} is of {stored.fields['num_partitions']} partitions, the runtime of {loaded.vertex_partition.num_partitions}; "
                     "open one with as many, or pass client="
                 )
-            found, cluster = _search(loaded, stored, reached, direction, depth_limit, progress)
+            with _way_on_told(stored):
+                found, cluster = _search(loaded, stored, reached, direction, depth_limit, progress)
         return DaskBFSResult(
             search=found, ids=ids, source=source, isolated_sources=isolated, depth_limit=depth_limit, edge_bytes=store.edge_bytes,
             peak_host_bytes=sampler.peak_bytes, **loaded.metrics, result_store=os.fspath(path), client=loaded.client, cluster=cluster,
@@ -101,6 +105,25 @@ def _result_place(
     if stored is not None:
         return stored, stored.path, None
     return None, *_place(store, resume if resume is not None else result_store)
+
+
+def _created(path: Path, fields: dict[str, Any]) -> SearchStore:
+    """Make the result store, whose place was free when this search began, and own it."""
+    try:
+        return SearchStore.create(path, fields, is_owned=True)
+    except OutputExistsError as error:
+        raise OutputExistsError(
+            f"another search has begun in {path} meanwhile: wait for it, and go on with resume={path}, or give another result_store"
+        ) from error
+
+
+@contextmanager
+def _way_on_told(stored: SearchStore) -> Iterator[None]:
+    """Add to the error of a cluster that was lost how to go on with the search."""
+    try:
+        yield
+    except ClusterError as error:
+        raise ClusterError(f"{error}; {stored.way_on}") from error
 
 
 @contextmanager

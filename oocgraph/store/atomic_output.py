@@ -116,7 +116,7 @@ class AtomicOutput:
             raise
         self._guard.detach()
         self._remove_parents()
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and not isinstance(error, OocGraphError):  # some are both, and say what is wrong
             raise self._attributed(error, left=None if gone else self.folder) from error
 
     def _attributed(self, error: OSError, *, left: Path | None) -> OocGraphError:

@@ -19,20 +19,18 @@ A folder may hold what stood at the output's place: a file system that cannot ex
 
 from __future__ import annotations
 
-import errno
 import fcntl
-import json
 import logging
 import os
 import shutil
-import socket
 import time
 import uuid
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from oocgraph.store.forgotten import forget
+from oocgraph.store.owners import OWNER, lock, own, read_owner
 
 logger = logging.getLogger(__name__)
 
@@ -47,35 +45,8 @@ ABANDONED_SECONDS = 7 * 86400
 SUSPICIOUS_SECONDS = 3600
 """Where no lock decides: a folder in which nothing has changed for so long is worth a warning."""
 
-OUTPUT, _OWNER, _OLD = "output", "owner", "old"
+OUTPUT, _OLD = "output", "old"
 _MAX_LINKS = 40
-_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Who makes an output.
-
-    Attributes
-    ----------
-    host, boot, pid
-        Name of the host, the kernel's text for its present boot, number of the process.
-    destination
-        Name of the output, in the folder that holds the temporary one.
-    locked
-        Whether the file system has locks.
-    """
-
-    host: str
-    boot: str
-    pid: int
-    destination: str
-    locked: bool
-
-    @property
-    def is_near(self) -> bool:
-        """Whether a lock that it held would be seen here for certain."""
-        return self.locked and (self.host == socket.gethostname() or self.boot == _boot() != "")
 
 
 @dataclass(slots=True)
@@ -106,7 +77,7 @@ class Remains:
         folder = place.parent / f"{TEMPORARY}-{uuid.uuid4().hex[:12]}"
         try:
             folder.mkdir()
-            return cls(folder, place, _own(folder / _OWNER, place.name))
+            return cls(folder, place, own(folder / OWNER, place.name))
         except BaseException:  # an interrupt too must leave nothing behind
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -144,7 +115,7 @@ class Remains:
                 if entry.is_dir() and not entry.is_symlink():
                     forget(os.path.join(root, name) for root, _, names in os.walk(entry) for name in names)
                     shutil.rmtree(entry, ignore_errors=True)
-                elif entry.name != _OWNER:  # it goes last: until then others see whose folder this is
+                elif entry.name != OWNER:  # it goes last: until then others see whose folder this is
                     entry.unlink(missing_ok=True)
         except OSError as error:
             logger.warning("%s: could not be removed (%s); remove it yourself", self.folder, error.strerror)
@@ -192,43 +163,20 @@ def restore(path: Path) -> bool:
     return False
 
 
-def _own(file: Path, destination: str) -> int:
-    """Write who works in a folder; returns the descriptor that holds the lock."""
-    fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        locked = _lock(fd, fcntl.LOCK_EX)
-        os.write(fd, json.dumps(asdict(Owner(socket.gethostname(), _boot(), os.getpid(), destination, locked))).encode())
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
-
-
-def _lock(fd: int, kind: int) -> bool:
-    """Lock a file; return whether its file system has locks."""
-    try:
-        fcntl.flock(fd, kind)
-    except OSError as error:
-        if error.errno in _NO_LOCKS:
-            return False
-        raise
-    return True
-
-
 def _take(folder: Path, *, put_back: bool = False) -> Remains | None:
     """Take a folder that has no owner any more; None of one that has, or may have.
 
     To put something back, which loses nothing, it is enough that no process holds the lock.
     """
     try:
-        fd = os.open(folder / _OWNER, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(folder / OWNER, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:  # its maker was killed before it could say who it was, or is about to
         return Remains(folder, None, -1) if _quiet_seconds(folder) > YOUNG_SECONDS else None
     except OSError:
         return None  # another user's
     try:
-        _lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        owner, quiet = _read_owner(fd), _quiet_seconds(folder)
+        lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        owner, quiet = read_owner(fd), _quiet_seconds(folder)
         if put_back or (quiet > YOUNG_SECONDS if owner is None else owner.is_near or quiet > ABANDONED_SECONDS):
             found, fd = Remains(folder, None if owner is None else folder.parent / owner.destination, fd), -1
             return found
@@ -246,14 +194,6 @@ def _take(folder: Path, *, put_back: bool = False) -> Remains | None:
     return None
 
 
-def _read_owner(fd: int) -> Owner | None:
-    try:
-        owner = Owner(**json.loads(os.pread(fd, 1 << 16, 0)))
-    except (ValueError, TypeError):
-        return None
-    return owner if os.path.basename(owner.destination) == owner.destination else None
-
-
 def _quiet_seconds(folder: Path) -> float:
     """Seconds since something last changed in a folder."""
     newest = 0.0
@@ -262,10 +202,3 @@ def _quiet_seconds(folder: Path) -> float:
             with suppress(OSError):
                 newest = max(newest, os.lstat(path).st_mtime)
     return time.time() - newest
-
-
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""

@@ -10,7 +10,6 @@ an append costs what the kernel's copy costs (18 MB: 9 ms when the machine is qu
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 from collections.abc import Generator
@@ -20,6 +19,7 @@ from pathlib import Path
 from oocgraph.closing import Closing
 from oocgraph.errors import CorruptStoreError, OutputError
 from oocgraph.store.files import write_all
+from oocgraph.store.search_errors import search_write_error
 from oocgraph.store.search_record import Bounds, Record, WrongRecordError, encode, read_record
 
 logger = logging.getLogger(__name__)
@@ -131,14 +131,3 @@ def read_records(path: str | os.PathLike[str], bounds: Bounds, *, parents: bool 
             os.close(fd)
     except OSError as error:
         raise CorruptStoreError(f"{os.fspath(path)}: this log cannot be read ({error.strerror}); restore it or search again") from error
-
-
-def search_write_error(error: OSError, path: Path) -> OutputError:
-    """Return the message for an operating-system error while a search writes to its result store; `path` is the file or folder."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        reason = f"the disk is full ({error.strerror}); free some space there and go on with resume=, nothing that was found is lost"
-    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        reason = f"no permission to write ({error.strerror}); choose another result_store"
-    else:
-        reason = f"the search cannot write here ({error.strerror or error}); when that is mended, go on with resume="
-    return OutputError(f"{path}: {reason}")

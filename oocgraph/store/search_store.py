@@ -7,14 +7,15 @@ group, in a folder that every worker sees under the same name::
       log/<partition>/<epoch>.log       records of the steps (`oocgraph.store.search_log`); removed when the search is complete
       parts/<partition>/level           uint8 (255: unreached) or int32 (-1), in the partition's local order
       parts/<partition>/parent          store numbers, index dtype (its maximum: none)
-      unfinished/                       parts being written
+      unfinished/                       parts and attributes being written
+      owner                             who writes here (`oocgraph.store.search_owner`); removed when the search ends
 
 An epoch begins whenever partitions are placed again: the search starts, is resumed, or a worker is lost. Each has logs of its own, so a
 worker that was wrongly thought lost does no harm. Which vertices a step finds does not depend on who finds
 them, so any whole record of a step will do; the newest epoch's is preferred.
 
-The attributes have one writer, the process that drives the search. On a network file system a folder's listing may be cached for
-some seconds: a worker that makes its own log of the new epoch first then sees those of the epochs before.
+The attributes have one writer, the process that drives the search and owns the store meanwhile. On a network file system a folder's
+listing may be cached for some seconds: a worker that makes its own log of the new epoch first then sees those of the epochs before.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,10 @@ from oocgraph.store.opening import open_plain
 from oocgraph.store.outputs import local_path
 from oocgraph.store.publish import put
 from oocgraph.store.schema import ArraySpec
+from oocgraph.store.search_errors import search_write_error, way_on
 from oocgraph.store.search_fields import EQUAL_SHARES_FORMAT, SEARCH_FORMAT, SEARCH_KEY, damaged, read_fields
-from oocgraph.store.search_log import read_records, search_write_error
+from oocgraph.store.search_log import read_records
+from oocgraph.store.search_owner import SearchOwner
 from oocgraph.store.search_record import Bounds, Record
 from oocgraph.store.writer import ArrayWriter
 from oocgraph.types import Array
@@ -63,13 +66,18 @@ class SearchStore:
 
     def __init__(self, path: Path, fields: dict[str, Any]) -> None:
         self.path, self.fields = path, fields
+        self._owner: SearchOwner | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what this process alone has: a copy owns nothing."""
+        return SearchStore, (self.path, self.fields)
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else "not finished"
         return f"<SearchStore {str(self.path)!r}: {self.num_partitions} partitions, {state}>"
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], fields: Mapping[str, Any]) -> SearchStore:
+    def create(cls, path: str | os.PathLike[str], fields: Mapping[str, Any], *, is_owned: bool = False) -> SearchStore:
         """Make an empty result store; it appears at its place with its attributes, or not at all.
 
         Parameters
@@ -78,6 +86,8 @@ class SearchStore:
             Where. Its parent folder must exist, and every worker must see it.
         fields
             What to say of the search, as JSON can hold it (NumPy's numbers too); ``num_partitions`` is needed.
+        is_owned
+            Keep other searches from writing there from the beginning; `owned`, which must follow, lets go of it.
 
         Raises
         ------
@@ -92,7 +102,11 @@ class SearchStore:
             (staged.path / _PARTS).mkdir()
             write_metadata(staged.path / _PARTS, group_metadata({}))
             write_metadata(staged.path, group_metadata({SEARCH_KEY: store.fields}))
-            staged.publish()
+            with ExitStack() as failed:
+                if is_owned:
+                    store._owner = failed.enter_context(SearchOwner(staged.path, place=place))
+                staged.publish()
+                failed.pop_all()
         return store
 
     @staticmethod
@@ -191,17 +205,48 @@ class SearchStore:
             graph = self.fields.get("graph", "GRAPH")
             raise StoreError(f"{self.path}: its search has not finished; go on with `oocgraph bfs {graph} --resume {self.path}`")
 
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Keep other searches from writing here; fields are read again first, and a search that has ended by then needs no owner.
+
+        Raises
+        ------
+        OutputError
+            Another search writes here.
+        """
+        if self.complete:
+            yield
+            return
+        with self._owner or SearchOwner(self.path) as owner:
+            self.fields = read_fields(self.path)
+            if self.fields["complete"]:
+                owner.close()
+            else:
+                self._owner = owner
+            try:
+                yield
+            finally:
+                self._owner = None
+
+    @property
+    def way_on(self) -> str:
+        """Text that tells how to go on with the search once it has failed."""
+        return way_on(self.path, self.fields)
+
     def update(self, **fields: Any) -> None:
         """Change some fields; a reader sees all of the old ones or all of the new ones.
 
         Raises
         ------
         OutputError
-            They cannot be written; those in place stay.
+            They cannot be written, or another search has taken over the store; those in place stay.
         """
         changed = {**self.fields, **plain_json(fields)}
-        staged = self.path / ".zarr.json-unfinished"  # the fields have one writer
+        staged = self.path / _UNFINISHED / f"zarr.json-{uuid.uuid4().hex[:12]}"
         try:
+            if self._owner is not None:
+                self._owner.confirm()
+            staged.parent.mkdir(exist_ok=True)
             staged.write_text(metadata_text(group_metadata({SEARCH_KEY: changed})))
             put(staged, self.path / "zarr.json", replace=True, durable=self._durable)
         except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.worker import OocGraphPlugin
-from oocgraph.errors import ArgumentError, ClusterError, OocGraphError, StoreError
+from oocgraph.errors import ArgumentError, ClusterError, OocGraphError, OutputError, StoreError
 from oocgraph.memory import host_bytes
 from oocgraph.store.search_store import SearchStore
 from tests.cluster import clusters
@@ -116,7 +117,7 @@ def test_a_client_or_a_runtime_closed_under_a_search(kron, process_cluster, clie
     """The search ends with an error that says so; workers have nothing left at the latest when the next one opens a graph."""
     store, levels = kron
     own = Client(process_cluster, set_as_default=False)
-    with pytest.raises(ClusterError, match=r"was lost \(client closed\)"):
+    with pytest.raises(ClusterError, match=r"was lost \(client closed\).*; what was found is lost, because the result store is temporary"):
         oocgraph.bfs(store, SOURCE, client=own, direction="alpha-beta", progress=lambda *_: own.close())
     with ClusterRuntime.open(store, client=client) as runtime:
         for _ in range(2):
@@ -211,6 +212,39 @@ def test_another_search_is_not_gone_on_with(kron, client, folder, begun, tmp_pat
         refused("the runtime has its own resources", client=None, runtime=runtime, resources=Resources(num_partitions=2))
     assert {path: path.stat().st_mtime_ns for path in begun.rglob("*")} == before
     assert oocgraph.bfs(store, [3, SOURCE], client=client, depth_limit=9, resume=begun).num_reached > 2
+
+
+def test_a_search_that_runs_is_not_gone_on_with(kron, client, folder, tmp_path):
+    """The second one is refused before it asks anything of a worker, and the first one ends as if there had been none."""
+    store, levels = kron
+    place, refusals = tmp_path / "r.zarr", []
+
+    def resume(kind, done, _):
+        if kind == "level" and done == 1:
+            with pytest.raises(OutputError) as refused:
+                oocgraph.bfs(store, SOURCE, client=client, direction="alpha-beta", resume=place)
+            refusals.append(str(refused.value))
+
+    judge(store, oocgraph.bfs(store, SOURCE, client=client, direction="alpha-beta", result_store=place, progress=resume), levels)
+    who = f"process {os.getpid()} of host {socket.gethostname()}"
+    assert set(refusals) == {f"another search ({who}) writes to {place}: wait for it, or give another result_store"}
+    assert sorted(path.name for path in place.iterdir()) == ["parts", "zarr.json"]
+    judge(store, oocgraph.bfs(store, SOURCE, client=client, resume=place), levels)
+
+
+def test_a_search_that_begins_where_another_has_begun_meanwhile_is_refused(kron, client, folder, tmp_path, monkeypatch):
+    """Both found the place free, and have loaded the graph."""
+    store, levels = kron
+    create, place = SearchStore.create, tmp_path / "r.zarr"
+
+    def late(*arguments, **options):
+        monkeypatch.undo()
+        judge(store, oocgraph.bfs(store, SOURCE, client=client, resume=place), levels)
+        return create(*arguments, **options)
+
+    monkeypatch.setattr(SearchStore, "create", late)
+    with pytest.raises(OutputError, match=rf"another search has begun in {place} meanwhile: wait for it, and go on with resume={place}"):
+        oocgraph.bfs(store, SOURCE, client=client, resume=place)
 
 
 def test_what_holds_no_search_is_not_gone_on_with(kron, client, folder, tmp_path):

@@ -66,6 +66,51 @@ def test_signal_ends_everything_quietly(kron, where, send, code, message):
         assert not alive
 
 
+DROPPING = """
+import gc, os, signal, sys, threading
+import oocgraph.algorithms.bfs
+from oocgraph.cli import main
+
+how, number = sys.argv.pop(1), signal.Signals[sys.argv.pop(1)]
+
+def receive():
+    os.kill(os.getpid(), number)
+    for _ in range(1000):  # the handler raises here
+        pass
+
+def collecting(phase, info):
+    if phase == "start":
+        receive()
+
+class Dropped:
+    def __del__(self):
+        receive()
+
+def searching(*_, **__):
+    if how == "__del__":
+        Dropped()
+    else:
+        gc.callbacks.append(collecting)
+        gc.collect()
+        gc.callbacks.remove(collecting)
+    print("here", flush=True)
+    threading.Event().wait()
+
+oocgraph.algorithms.bfs.bfs = searching
+main()
+"""
+
+
+@pytest.mark.parametrize("how", ["__del__", "collection"])
+@pytest.mark.parametrize(("number", "code", "message"), [("SIGINT", 130, "interrupted; nothing was left behind\n"), ("SIGTERM", 143, "")])
+def test_a_signal_that_python_drops_is_not_lost(kron, how, number, code, message):
+    """What a handler raises in a callback of the garbage collector, as Dask has one, or in a ``__del__`` goes no further."""
+    command = [sys.executable, "-c", DROPPING, how, number, "bfs", str(kron), "--source", "3"]
+    with program(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, stdout, stderr) == (code, "here\n", message)
+
+
 IGNORING = """
 import sys
 import oocgraph.algorithms.bfs

@@ -55,8 +55,9 @@ def test_without_proc_all_else_says_so(kron, tmp_path, monkeypatch, arguments):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_shared_memory_a_cluster_says_so(kron):
+def test_without_shared_memory_a_cluster_says_so(kron, disk_path_factory):
     """Its processes need semaphores."""
+    kron = shutil.copytree(kron, disk_path_factory.mktemp("shown") / "kron12.zarr")
     done = hidden("/dev/shm", "bfs", kron, "--source", 3, "--cluster", "local", "--workers", 1)
     assert done.returncode == 2, done.stderr
     assert "worker processes need POSIX semaphores, which are kept in /dev/shm" in done.stderr

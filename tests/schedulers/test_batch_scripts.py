@@ -45,15 +45,27 @@ def test_search_on_two_nodes_is_right(stubs, submit, folder, levels):
 
 @ONE_SYSTEM
 def test_the_next_start_of_a_job_goes_on_where_its_result_is(stubs, submit, folder, levels):
-    """A search that has ended is only written again; logs of the first start stay."""
+    """A search that has ended is only written again, in place of what it wrote; logs of the first start stay."""
     (folder / "oocgraph-1.0").mkdir()
     assert stubs.code(submit(SCRIPTS[stubs.system])) == 0
     written = (folder / "result.zarr" / "zarr.json").read_bytes()
     assert sorted(path.name for path in folder.glob("oocgraph-1.*")) == ["oocgraph-1.0", "oocgraph-1.1"]
-    (folder / "levels.parquet").unlink()
-    assert stubs.code(submit(SCRIPTS[stubs.system])) == 0
+    before = (folder / "levels.parquet").stat().st_ino
+    job = submit(SCRIPTS[stubs.system])
+    assert stubs.code(job) == 0, output(folder, job)
+    assert (folder / "levels.parquet").stat().st_ino != before
     assert (folder / "result.zarr" / "zarr.json").read_bytes() == written
     assert_right(folder, levels)
+
+
+@ONE_SYSTEM
+def test_a_job_that_begins_replaces_no_file(stubs, submit, folder):
+    """It may be of another search: only one that goes on where its result is replaces what it has written."""
+    (folder / "levels.parquet").write_text("another's")
+    job = submit(SCRIPTS[stubs.system])
+    assert stubs.code(job) == 2, output(folder, job)
+    assert "levels.parquet: exists already" in output(folder, job)
+    assert (folder / "levels.parquet").read_text() == "another's"
 
 
 @ONE_SYSTEM

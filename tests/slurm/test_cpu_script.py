@@ -24,6 +24,15 @@ def test_search_on_two_nodes_is_right(slurm, submit, folder, levels):
     assert all("scheduler-close" in log for log in logs)
 
 
+def test_the_same_line_submitted_again_writes_the_result_again(slurm, submit, folder, levels):
+    """So does a job that goes back to the queue between its last line and its end."""
+    for _ in range(2):
+        job = submit("slurm-cpu.sbatch", *TWO_WORKERS)
+        ended = slurm.wait_ended(job)
+        assert (ended["JobState"], ended["ExitCode"]) == ("COMPLETED", "0:0"), output(folder, job)
+        assert_right(folder, levels)
+
+
 def test_failed_search_fails_the_job(slurm, submit, folder):
     """The exit code is the search's."""
     (folder / "levels.parquet").mkdir()

@@ -260,7 +260,7 @@ def test_interrupted_append_leaves_no_half_record(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("number", "remedy"),
-    [(errno.EACCES, "result_store"), (errno.EROFS, "result_store"), (errno.EDQUOT, "free some space"), (errno.EIO, "is mended")],
+    [(errno.EACCES, "result_store"), (errno.EROFS, "result_store"), (errno.EDQUOT, "free some space"), (errno.EIO, "mend that")],
 )
 def test_log_that_cannot_be_made_names_the_remedy(tmp_path, monkeypatch, number, remedy):
     def fail(*_):
