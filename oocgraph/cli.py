@@ -150,6 +150,8 @@ def _signals_not_lost() -> Iterator[None]:
         if number is None or threading.current_thread() is not threading.main_thread():
             before(dropped)
             return
+        if any(timer.is_alive() for timer in again):  # it is on its way
+            return
         # Later, or it would be raised, and dropped, in here.
         again.append(threading.Timer(AGAIN_SECONDS, signal.pthread_kill, (threading.main_thread().ident, number)))
         again[-1].daemon = True
@@ -162,6 +164,7 @@ def _signals_not_lost() -> Iterator[None]:
         sys.unraisablehook = before
         for timer in again:
             timer.cancel()
+            timer.join()  # what it sends is received in here
 
 
 def _signal_of(error: BaseException | None) -> int | None:

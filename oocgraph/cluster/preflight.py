@@ -9,6 +9,7 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,9 @@ def why_lost(client: Any) -> str:
         notes = dask_scheduler.get_events("worker-restart-memory")
         return [said["rss"] for noted, said in notes if time.time() - noted < seconds]
 
-    held_bytes = ask(client, client.run_on_scheduler, ended, RECENT_SECONDS)
+    held_bytes: list[int] = []
+    with suppress(Exception):  # the loss itself is what has to be told
+        held_bytes = ask(client, client.run_on_scheduler, ended, RECENT_SECONDS)
     if not held_bytes:
         return ""
     return (

@@ -79,21 +79,22 @@ def receive():
         pass
 
 def collecting(phase, info):
-    if phase == "start":
-        receive()
+    gc.callbacks.remove(collecting)  # a collection at the end is not to receive another
+    receive()
 
 class Dropped:
     def __del__(self):
         receive()
 
 def searching(*_, **__):
-    if how == "__del__":
-        Dropped()
-    else:
-        gc.callbacks.append(collecting)
-        gc.collect()
-        gc.callbacks.remove(collecting)
-    print("here", flush=True)
+    try:
+        if how == "__del__":
+            Dropped()
+        else:
+            gc.callbacks.append(collecting)
+            gc.collect()
+    finally:  # a collection may take longer than until the signal comes again
+        print("here", flush=True)
     threading.Event().wait()
 
 oocgraph.algorithms.bfs.bfs = searching
