@@ -46,7 +46,7 @@ class Resources:
         Shares into which a graph is divided on a cluster, or for a search over partitions; by default one for each worker.
     client
         A `distributed.Client`: the computation runs on its workers. False: in this process. By default the current client, if there is one
-        and the function can run on a cluster.
+        and the function can run on a cluster (centralities and distances: from 16 MiB of edges on).
 
     Raises
     ------

@@ -60,7 +60,7 @@ def multi_source_bfs(
     memory_budget
         Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
     client
-        A `distributed.Client` whose workers share the edges; the same as in `resources`. By default the current client, if there is one. A
+        A `distributed.Client` whose workers share the edges; as in `resources`. By default the current client, from 16 MiB of edges on. A
         lost worker costs the sweep that it was in.
     progress
         Called with ("searches", done, all); True draws a bar.

@@ -6,6 +6,7 @@ import numpy as np
 
 from oocgraph.algorithms.lone_paths import lone_bytes, lone_kernels
 from oocgraph.algorithms.path_counts import UNSEEN, most_listed
+from oocgraph.algorithms.path_rows import rows_bytes
 from oocgraph.engine.sweeps import Needs
 from oocgraph.kernels import betweenness as kernels
 from oocgraph.kernels.betweenness import LANES, WORD
@@ -22,7 +23,8 @@ def path_needs(store: CSRStore, vectors: dict[str, int]) -> Needs:
     return Needs(
         vectors={
             "numbers of paths": 8 * LANES * n, "levels": 2 * LANES * n, "lanes": 3 * n, "centrality": 8 * n,
-            "listed vertices": 2 * 9 * most_listed(n), "sizes of levels": 20 * UNSEEN, "tables of pieces": 2 * table_bytes(n), **vectors,
+            "listed vertices": 2 * 9 * most_listed(n), "sizes of levels": 20 * UNSEEN, "tables of pieces": 2 * table_bytes(n),
+            "levels by rows": rows_bytes(n), **vectors,
         },
         result_bytes=8 * n, lists=("in", "out"), spare_bytes=lone_bytes(store), selects=True,
         kernels=[

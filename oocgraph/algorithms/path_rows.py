@@ -11,12 +11,21 @@ from functools import cached_property
 
 import numpy as np
 
-from oocgraph.engine.sweeps import READ_ENTRIES, READ_ROWS, Lists, Sweeps, longest_list
+from oocgraph.engine.sweeps import LEAST_READ, READ_ENTRIES, READ_ROWS, READ_SHARE, Lists, Sweeps, longest_list
 from oocgraph.kernels import betweenness as kernels
+from oocgraph.store.row_places import row_lengths
 from oocgraph.types import Array
+
+LEVEL_BYTES = 40
+"""Of a vertex of a level: its number in the front, among the neighbours and those that are found, and what is compared."""
 
 Read = tuple[Array, Array, Array]
 """Vertices, and their rows: ``indices[offset[i]:offset[i + 1]]`` is that of the i-th."""
+
+
+def rows_bytes(num_vertices: int) -> int:
+    """Return what a level holds that is read by rows, beside these."""
+    return LEVEL_BYTES * max(LEAST_READ, num_vertices // READ_SHARE)
 
 
 class PathRows:
@@ -52,15 +61,15 @@ class PathRows:
         here, room = vertices[0, : kernels.list_front(front, vertices[0])], vertices[1]
         held: list[Read] = []
         for num in range(len(sizes) - 1):
-            if sizes[num].sum() > room.size or not self._may_read(here, "out"):
+            if not self._may_read(here.size, "out") or self._work(here, sizes[num]) > room.size:
                 return num, False, True
             top = 0
             for those, offset, indices in held or self._read(here, "out"):
                 top = kernels.mark_read(those, offset, indices, front, unseen, new, room, top)
-            there = np.sort(room[:top])
-            if not self._may_read(there, "in"):
-                new[there] = 0
+            if not self._may_read(top, "in"):
+                new[room[:top]] = 0
                 return num, False, True
+            there = np.sort(room[:top])
             num_edges, finite, num_read, held = 0, True, 0, []
             for one in self._read(there, "in"):
                 more, are_finite = kernels.count_read(*one, front, paths, new, unseen, level, depth + num)
@@ -84,7 +93,7 @@ class PathRows:
 
         Returns False if rows are too many.
         """
-        if not self._may_read(vertices, "out"):
+        if not self._may_read(vertices.size, "out"):
             return False
         start = 0
         for those, offset, indices in self._read(vertices, "out"):
@@ -94,9 +103,14 @@ class PathRows:
         front[vertices] = words
         return True
 
-    def _may_read(self, vertices: Array, lists: Lists) -> bool:
+    def _may_read(self, num_rows: int, lists: Lists) -> bool:
         """Whether rows are few, and none of the graph is too long."""
-        return vertices.size <= self._sweeps.most_rows(lists) and self._longest <= READ_ENTRIES
+        return num_rows <= self._sweeps.most_rows(lists) and self._longest <= READ_ENTRIES
+
+    def _work(self, here: Array, size: Array) -> int:
+        """Count vertices of the front and who may be found from them, of whom each is listed once at the most."""
+        num_edges = row_lengths(self._sweeps.store, "out", here).sum() if self._is_directed else size[1]  # those of rows ``in`` are counted
+        return here.size + int(num_edges)
 
     def _read(self, vertices: Array, lists: Lists) -> Iterator[Read]:
         """Read rows, each once, in order, empty ones too."""

@@ -73,7 +73,7 @@ def personalized_pagerank(
     memory_budget
         Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
     client
-        A `distributed.Client` whose workers share the edges; the same as in `resources`. By default the current client, if there is one. A
+        A `distributed.Client` whose workers share the edges; as in `resources`. By default the current client, from 16 MiB of edges on. A
         lost worker costs the sweep that it was in.
     progress
         Called with ("iterations", done, most); True draws a bar.

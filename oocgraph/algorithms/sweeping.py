@@ -77,8 +77,8 @@ class Call:
                 runtime = checked_in_process(runtime, graph, f"{function} runs")
             self._asked = replace(runtime.resources, client=runtime.client)
         self.store = open_graph(graph) if runtime is None else runtime.store
-        is_given = client is not None or runtime is not None or (resources is not None and resources.client is not None)
-        if self.store.edge_bytes < (1 if is_given else LEAST_ON_WORKERS):
+        is_given = client is not None or (resources is not None and resources.client is not None)
+        if runtime is None and self.store.edge_bytes < (1 if is_given else LEAST_ON_WORKERS):
             self._asked = replace(self._asked, client=None)
         here = Resources() if self._asked.client else self._asked  # of this process, where vectors are
         self.num_threads = here.num_threads

@@ -44,7 +44,7 @@ class SearchOwner(Closing):
     """
 
     def __init__(self, folder: Path, *, place: Path | None = None) -> None:
-        self._folder, self._file = folder, folder / OWNER
+        self._folder, self._file, self._pid = folder, folder / OWNER, os.getpid()
         try:
             self._fd = self._take(name=(place or folder).name)
         except OSError as error:
@@ -60,19 +60,23 @@ class SearchOwner(Closing):
         OutputError
             It has.
         """
-        if not _is_at(self._file, self._fd) and self._folder.is_dir():  # a folder that is gone has its own message
-            raise OutputError(f"another search{_who_is_at(self._file)} has taken over {self._folder}, so this one ends: {_REMEDY}")
+        if _is_at(self._file, self._fd) or not self._folder.is_dir():  # a folder that is gone has its own message
+            return
+        if not self._file.exists():
+            raise OutputError(f"{self._file} was removed, so that another search may write there, and this one ends: {_REMEDY}")
+        raise OutputError(f"another search{_who_is_at(self._file)} has taken over {self._folder}, so this one ends: {_REMEDY}")
 
     def close(self) -> None:
         """Let others write there; again is no error."""
         fd, self._fd = self._fd, -1
         if fd < 0:
             return
-        with suppress(OSError):
-            if _is_at(self._file, fd):
-                self._file.unlink()
-        with suppress(OSError):
-            fcntl.flock(fd, fcntl.LOCK_UN)  # a process that was forked meanwhile has the file open, too
+        if os.getpid() == self._pid:  # a process that was forked meanwhile has the file open, too, but owns nothing
+            with suppress(OSError):
+                if _is_at(self._file, fd):
+                    self._file.unlink()
+            with suppress(OSError):
+                fcntl.flock(fd, fcntl.LOCK_UN)
         os.close(fd)
 
     def _take(self, *, name: str) -> int:

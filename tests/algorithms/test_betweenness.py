@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 
 import dask
 import networkx as nx
@@ -154,6 +155,24 @@ def test_no_bit_depends_on_which_rows_are_read_by_themselves(tmp_path, monkeypat
         assert least <= sum(added) <= most
         counted.clear()
         added.clear()
+
+
+def test_more_neighbours_than_are_listed_are_left_to_sweeps(tmp_path, monkeypatch):
+    """Of a directed graph, where the rows that have been counted are others: a chain into a hub, of which few lists are known."""
+    chain, leaves = np.arange(300), np.arange(1000, 1400)
+    graph = oocgraph.build_csr(
+        (np.r_[chain, np.full(400, 300), leaves], np.r_[chain + 1, leaves, np.full(400, 2000)]), tmp_path / "g.zarr", directed=True
+    )
+    search_alone(monkeypatch, alone=False)
+    expected = oocgraph.betweenness_centrality(graph)
+    list_levels(monkeypatch, 100)
+    monkeypatch.setattr(edge_stream.PieceTable, "bring", lambda self, i: False)
+    marked, kernels = [], vars(path_rows.kernels)
+    spied = {**kernels, "mark_read": lambda *of: marked.append((of[1][-1], of[6].size)) or kernels["mark_read"](*of)}
+    monkeypatch.setattr(path_rows, "kernels", SimpleNamespace(**spied))
+    assert oocgraph.betweenness_centrality(graph).centrality.tobytes() == expected.centrality.tobytes()
+    assert marked
+    assert all(num_edges < room for num_edges, room in marked)
 
 
 @pytest.mark.parametrize("directed", [False, True])

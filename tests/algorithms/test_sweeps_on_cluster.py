@@ -81,6 +81,12 @@ def test_few_edges_are_swept_here_unless_a_client_is_given(client, tmp_path, mon
     assert asked == [True]
 
 
+def test_a_runtime_of_a_graph_without_edges_is_where_it_is(client, tmp_path):
+    empty = oocgraph.build_csr(([1], [1]), tmp_path / "none.zarr", keep_self_loops=False)
+    with oocgraph.open_runtime(empty, client=client) as runtime:
+        assert oocgraph.hits(empty, runtime=runtime).hub.size == 1
+
+
 def test_edges_stay_with_an_opened_graph(client, graph):
     with oocgraph.open_runtime(graph, client=client) as runtime:
         first, second = (oocgraph.hits(graph, runtime=runtime) for _ in range(2))

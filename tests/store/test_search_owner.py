@@ -194,7 +194,7 @@ def test_owner_of_another_host_with_a_lock_can_be_removed(store):
         (store.path / "owner").unlink()
         with again(store).owned(), pytest.raises(OutputError, match=rf"another search .* has taken over {store.path}, so this one ends"):
             store.update(epoch=5)
-        with pytest.raises(OutputError, match="another search has taken over"):
+        with pytest.raises(OutputError, match="owner was removed, so that another search may write there, and this one ends"):
             store.update(epoch=5)
     assert again(store).fields["epoch"] == -1
 
@@ -311,3 +311,22 @@ def test_many_at_once(store, monkeypatch, has_locks):
     assert wrong == []
     assert won
     assert open_files(store.path) == []
+
+
+def test_a_process_that_was_forked_lets_go_of_nothing(store):
+    """It ends what its parent has begun, as it leaves the ``with`` statements that it was forked in."""
+    with store.owned():
+        if not (child := os.fork()):
+            store._owner.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        store.update(epoch=3)
+        with pytest.raises(OutputError, match=r"another search .* writes to"), again(store).owned():
+            pass
+
+
+def test_an_owner_whose_file_was_removed_ends(store):
+    with store.owned():
+        (store.path / "owner").unlink()
+        with pytest.raises(OutputError, match="owner was removed, so that another search may write there, and this one ends"):
+            store.update(epoch=3)
