@@ -64,9 +64,6 @@ def free_ports(count):
 
 def open_files(*folders):
     """Paths of the files in some folders that this process has open; other descriptors come and go with threads of other tests."""
-    for thread in threading.enumerate():
-        if thread.name == "oocgraph-closing":  # of files that were removed
-            thread.join()
     found = []
     for name in os.listdir("/proc/self/fd"):
         with suppress(FileNotFoundError):  # closed meanwhile

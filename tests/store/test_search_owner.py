@@ -112,6 +112,9 @@ def test_store_that_cannot_be_published_is_not_owned(tmp_path, monkeypatch):
     monkeypatch.setattr(atomic_output, "put", late)
     with pytest.raises(OutputExistsError):
         SearchStore.create(place, {"num_partitions": 1}, is_owned=True)
+    for thread in threading.enumerate():
+        if thread.name == "oocgraph-closing":  # of what was removed
+            thread.join()
     assert open_files(tmp_path) == []
     with SearchStore.open(place).owned():
         assert [path.name for path in tmp_path.iterdir()] == ["r.zarr"]
