@@ -33,17 +33,17 @@ FRESH_BYTES = 300 << 20
 """What a process of tests holds when it begins."""
 
 MEMORY, MEMORY_BYTES = Path("/dev/shm"), 6 << 30
-"""A file system in memory, and what it must have free to be used: to make and remove files on a disk was half of the time of tests."""
+"""A file system in memory, used if it has this much free: creating and deleting files on a disk took half of the time of tests."""
 
 ROOT = "PYTEST_DEBUG_TEMPROOT"
-"""The variable by which pytest is told where temporary folders are."""
+"""The environment variable that tells pytest where to put temporary folders."""
 
 ON_DISK = ("capped", "disk")
-"""Markers of tests whose files must be on a disk: memory that is capped counts their pages."""
+"""Markers of tests whose files must be on a disk: a memory cap is to count the pages that they read."""
 
 
 def pytest_configure(config):
-    """Have the folders of `tmp_path` in memory, if there is room and nobody has said where they are to be."""
+    """Put the folders of `tmp_path` in memory, if there is room and nobody has named another place."""
     free = shutil.disk_usage(MEMORY).free if os.access(MEMORY, os.W_OK) else 0
     if free >= MEMORY_BYTES and not config.option.basetemp and not hasattr(config, "workerinput"):
         os.environ.setdefault(ROOT, str(MEMORY))

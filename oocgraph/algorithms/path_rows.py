@@ -17,7 +17,7 @@ from oocgraph.store.row_places import row_lengths
 from oocgraph.types import Array
 
 LEVEL_BYTES = 40
-"""Of a vertex of a level: its number in the front, among the neighbours and those that are found, and what is compared."""
+"""For each vertex of a level: its number in three lists (the front, its neighbours, those that are found), sorting and comparing these."""
 
 Read = tuple[Array, Array, Array]
 """Vertices, and their rows: ``indices[offset[i]:offset[i + 1]]`` is that of the i-th."""
@@ -108,8 +108,8 @@ class PathRows:
         return num_rows <= self._sweeps.most_rows(lists) and self._longest <= READ_ENTRIES
 
     def _work(self, here: Array, size: Array) -> int:
-        """Count vertices of the front and who may be found from them, of whom each is listed once at the most."""
-        num_edges = row_lengths(self._sweeps.store, "out", here).sum() if self._is_directed else size[1]  # those of rows ``in`` are counted
+        """Return how many vertices a level lists at the most: its own, and one for each edge that leaves it."""
+        num_edges = row_lengths(self._sweeps.store, "out", here).sum() if self._is_directed else size[1]  # `sizes` counts rows ``in``
         return here.size + int(num_edges)
 
     def _read(self, vertices: Array, lists: Lists) -> Iterator[Read]:

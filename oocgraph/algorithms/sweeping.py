@@ -34,8 +34,8 @@ ITERATIONS = "iterations"
 """Phase of progress: iterations done, of the most that may be done."""
 
 LEAST_ON_WORKERS = 16 << 20
-"""Bytes of edges from which on sweeps run on the current client where none is given: to ask workers takes some 10 ms a sweep, in which one
-process passes over so many."""
+"""Bytes of edges from which on sweeps run on the current client where none is given: asking workers takes about 10 ms a sweep, in which
+one process passes over as many."""
 
 Found = TypeVar("Found")
 

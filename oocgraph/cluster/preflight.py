@@ -142,7 +142,7 @@ def why_lost(client: Any) -> str:
         return [said["rss"] for noted, said in notes if time.time() - noted < seconds]
 
     held_bytes: list[int] = []
-    with suppress(Exception):  # the loss itself is what has to be told
+    with suppress(Exception):  # the caller reports the loss, whether or not its reason is known
         held_bytes = ask(client, client.run_on_scheduler, ended, RECENT_SECONDS)
     if not held_bytes:
         return ""

@@ -3,10 +3,10 @@
 In: the folder of a result store. Out: a `SearchOwner`, or one error that names the search that writes there. A search that has ended in
 order removes the file. One that was killed leaves it without its lock, and the next search takes its place at once.
 
-A lock decides between processes of one host, and between hosts where their file system passes locks on. Where it does not (NFS mounted
-with ``nolock``, Lustre without ``flock``), a search that still runs elsewhere cannot be told from one that was killed there. It is
-superseded rather than waited for, since a job that goes back to the queue has to go on. It finds another owner's file before it next
-writes the attributes, and ends. Until then it does no harm: its logs are of an epoch of its own, and its parts are as good as any.
+A lock decides between processes of one host, and between hosts whose file system shares locks. On one that does not (NFS mounted with
+``nolock``, Lustre without ``flock``), nothing shows whether a search on another host is still running or was killed. The new search then
+takes over, because a job that was requeued has to go on. The old one, if it is alive, finds the new owner's file before it next writes
+the attributes, and ends. Until then it does no harm: its logs belong to an epoch of their own, and its parts are just as valid.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from oocgraph.closing import Closing
 from oocgraph.errors import OutputError
+from oocgraph.store.metadata import open_file
 from oocgraph.store.owners import MAX_OWNER_BYTES, OWNER, Owner, lock, own, read_owner
 from oocgraph.store.search_errors import search_write_error
 
@@ -124,12 +125,13 @@ def _open(file: Path) -> int:
 
 
 def _is_at(file: Path, fd: int) -> bool:
-    """Whether the file that is open is the one at a place: compared by what it says, which NFS asks the server for."""
+    """Whether the file that is open is the one at a place: compared by content, which NFS asks the server for."""
     try:
-        return file.read_bytes() == os.pread(fd, MAX_OWNER_BYTES, 0)
+        with open_file(file) as there:
+            return there.read(MAX_OWNER_BYTES) == os.pread(fd, MAX_OWNER_BYTES, 0)
     except FileNotFoundError:
         return False
-    except OSError:  # a file system whose locks keep others from reading
+    except OSError:  # a file system whose locks keep others from reading; or it is no file
         return os.path.samestat(file.stat(), os.fstat(fd))
 
 

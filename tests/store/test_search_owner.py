@@ -249,15 +249,13 @@ def test_file_of_another_user_that_has_ended(store, monkeypatch):
 
 
 def test_file_that_cannot_be_read_while_it_is_locked(store, monkeypatch):
-    """As on some network file systems: what is at its place is told by its number."""
-    read_bytes = search_owner.Path.read_bytes
+    """As on some network file systems: the file is then recognised by its inode."""
 
     def unreadable(path):
-        if path.name == "owner":
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        return read_bytes(path)
+        path.stat()  # one that is missing is told so
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(search_owner.Path, "read_bytes", unreadable)
+    monkeypatch.setattr(search_owner, "open_file", unreadable)
     with store.owned():
         store.update(epoch=1)
         with pytest.raises(OutputError, match="another search"):
@@ -333,3 +331,17 @@ def test_an_owner_whose_file_was_removed_ends(store):
         (store.path / "owner").unlink()
         with pytest.raises(OutputError, match="owner was removed, so that another search may write there, and this one ends"):
             store.update(epoch=3)
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_in_place_of_an_owner_is_not_waited_for(store):
+    """In a result store that somebody else has written."""
+    os.mkfifo(store.path / "owner")
+    with store.owned():
+        store.update(epoch=3)
+    assert again(store).fields["epoch"] == 3
+    with store.owned():
+        (store.path / "owner").unlink()
+        os.mkfifo(store.path / "owner")
+        with pytest.raises(OutputError, match="this one ends"):
+            store.update(epoch=4)
