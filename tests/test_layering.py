@@ -24,7 +24,7 @@ LAYERS = [
     {"machine"},
     {"kernels"},
     {"memory", "allocator", "progress", "team"},
-    {"listing", "sorting"},
+    {"listing", "sorting", "clients"},
     {"resources"},
     {"store"},
     {"external_sort"},
@@ -50,8 +50,16 @@ ALLOWED = {
     "matplotlib": {"results.plot"},
     "networkx": {"bench", "networkx_backend"},
     "zarr": {"store", "bench.results"},
-    "dask": {"config", "results.dask", "cluster.ledger", "cluster.start", "cluster.scheduler", "exchange.dask"},
-    "distributed": {"ingest.sources.dask_collections", "cluster.worker", "cluster.start", "cluster.scheduler", "exchange.dask"},
+    "dask": {
+        "config",
+        "ingest.sources.dask_collections",
+        "results.dask",
+        "cluster.ledger",
+        "cluster.start",
+        "cluster.scheduler",
+        "exchange.dask",
+    },
+    "distributed": {"clients", "cluster.worker", "cluster.start", "cluster.scheduler", "exchange.dask"},
     "dask_cuda": {"cluster.start"},
 }
 """Where a library may be imported: a module, or a package with all that is in it."""

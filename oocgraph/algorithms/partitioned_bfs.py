@@ -308,8 +308,7 @@ def following_bytes(store: CSRStore, num_partitions: int, threads: int | None) -
 
 
 def _num_workers(client: Any) -> int:
-    from oocgraph.cluster.preflight import check_client, wait_for_worker
-    from oocgraph.cluster.scheduler import workers_of
+    from oocgraph.clients import check_client, wait_for_worker, workers_of
 
     check_client(client)
     wait_for_worker(client, settings().worker_timeout)

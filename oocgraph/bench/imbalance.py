@@ -22,7 +22,7 @@ from oocgraph.bench.harness import Report, in_turn, paired_ratios, scratch_folde
 from oocgraph.bench.neighbour import busy_neighbour
 from oocgraph.bench.results_on_disk import first_violation
 from oocgraph.bench.sources import draw_sources, source_ids
-from oocgraph.cluster.scheduler import workers_of
+from oocgraph.clients import workers_of
 from oocgraph.config import setting, settings
 from oocgraph.errors import ClusterError
 from oocgraph.store.graph import CSRStore

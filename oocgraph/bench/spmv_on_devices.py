@@ -119,20 +119,10 @@ def _on(
     budget: Budget,
 ) -> dict[str, Any]:  # fmt: skip
     """Measure on some devices."""
-    (whole,) = balanced_partition(matrix, 1)
-    count, stored = len(devices), stored_matrix(store, transpose=False, column=None)
-    rows = [int(matrix.indptr[matrix.shape[0] * g // count]) for g in range(count + 1)]
-    kinds: dict[str, tuple[Any, dict[str, Any]]] = {
-        "resident": (whole, {"keep": True}),
-        "equal_rows": (whole, {"keep": True, "bounds": rows}),
-        "columns": (_columns_of(matrix), {"keep": True}),
-        "streamed": (stored, {"read": lambda piece, buffers: piece.load(buffers)}),
-        "held": (stored, {"read": lambda piece, buffers: piece.load(buffers)}),
-    }
-    if len(machine_topology()) > 1:
-        kinds["unplaced"] = (whole, {"keep": True, "cores": {}})
+    count = len(devices)
     with ExitStack() as stack:
         opened, cut_seconds, load_seconds = {}, {}, {}
+        kinds = _kinds(matrix, store, count)
         share_of_room = [room // len(kinds) for room in rooms]
         for name, (what, options) in kinds.items():
             began = time.perf_counter()
@@ -190,6 +180,23 @@ def _on(
             **({"peer_seconds": medians["peer"]} | paired_ratios("ratio_to_peer", seconds["device"], seconds["peer"]) if peer else {}),
             "results": results,
         }
+
+
+def _kinds(matrix: Any, store: CSRStore, count: int) -> dict[str, tuple[Any, dict[str, Any]]]:
+    """Return the kinds of products on so many devices: the matrix of each, and options of `DeviceMatrix`."""
+    (whole,) = balanced_partition(matrix, 1)
+    stored = stored_matrix(store, transpose=False, column=None), {"read": lambda piece, buffers: piece.load(buffers)}
+    rows = [int(matrix.indptr[matrix.shape[0] * g // count]) for g in range(count + 1)]
+    kinds: dict[str, tuple[Any, dict[str, Any]]] = {
+        "resident": (whole, {"keep": True}),
+        "equal_rows": (whole, {"keep": True, "bounds": rows}),
+        "columns": (_columns_of(matrix), {"keep": True}),
+        "streamed": stored,
+        "held": stored,
+    }
+    if len(machine_topology()) > 1:
+        kinds["unplaced"] = (whole, {"keep": True, "cores": {}})
+    return kinds
 
 
 def _columns_of(matrix: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.cluster.scheduler import workers_of
+from oocgraph.clients import workers_of
 from oocgraph.cluster.worker import OocGraphPlugin, with_plugin
 
 NUM_MESSAGES = 20

@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.clients import check_client
 from oocgraph.closing import Closing
 from oocgraph.cluster import worker_parts
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.logged_search import Outcome
 from oocgraph.cluster.placement import Placement
-from oocgraph.cluster.preflight import check_client, check_device_is_used, device_sharers, results_folder
+from oocgraph.cluster.preflight import check_device_is_used, device_sharers, results_folder
 from oocgraph.cluster.session import ATTEMPTS, ClusterSession
 from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import Program, Step, Supersteps

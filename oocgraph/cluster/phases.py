@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from oocgraph.clients import check_client, fetch, wait_for_worker
 from oocgraph.cluster.ledger import WorkerLedger
-from oocgraph.cluster.preflight import check_client, has_no_worker, wait_for_worker
-from oocgraph.cluster.scheduler import fetch
+from oocgraph.cluster.preflight import has_no_worker
 from oocgraph.cluster.session import POLL_SECONDS, ClusterSession
 from oocgraph.cluster.worker import with_plugin
 from oocgraph.config import settings

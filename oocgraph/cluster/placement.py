@@ -10,13 +10,13 @@ import queue
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
+from oocgraph.clients import wanted, why_lost
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.events import Watch
-from oocgraph.cluster.preflight import why_lost
 from oocgraph.cluster.session import POLL_SECONDS, ClusterSession, WorkersLostError
 from oocgraph.cluster.specs import GraphSpec
 from oocgraph.cluster.worker_windows import Group, MadeWindow, load_parts
@@ -167,7 +167,11 @@ class Placement:
         BudgetError
             The workers that are left cannot hold them.
         """
-        patience = self.spec.settings.worker_timeout
+        with ExitStack() as waiting:
+            self._place_again(watch, waiting)
+
+    def _place_again(self, watch: Watch, waiting: ExitStack) -> None:
+        patience, is_wanted = self.spec.settings.worker_timeout, False
         began, attempts = time.monotonic(), 0
         refused: OocGraphError | None = None
         while True:
@@ -188,6 +192,9 @@ class Placement:
                     ) from error
                 except BudgetError as error:
                     refused = error
+            elif not is_wanted:
+                is_wanted = True
+                waiting.enter_context(wanted(self.session.client))
             if not any(self._nannies.get(self.addresses[p], False) for p in lost):
                 patience = min(patience, NO_NANNY_SECONDS)
             if time.monotonic() - began > patience:

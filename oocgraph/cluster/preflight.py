@@ -9,24 +9,18 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import oocgraph
-from oocgraph.cluster.scheduler import ask, scheduler_lost, wait_for_workers
+from oocgraph.clients import ask, wait_for_worker
 from oocgraph.config import settings
-from oocgraph.errors import ArgumentError, ArgumentTypeError, ClusterError, OutputError
-from oocgraph.memory import format_bytes
+from oocgraph.errors import ArgumentError, ClusterError, OutputError
 from oocgraph.store.layout import FORMAT
-from oocgraph.text import counted
 
 ATTEMPTS = 3
 """How often workers are asked, when one goes while it is asked."""
-
-RECENT_SECONDS = 300.0
-"""How long ago a nanny may have ended a worker that this is a reason why workers are lost now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,70 +81,6 @@ def check_device_is_used(requested: str | int | None, compute: str, said: Sequen
         raise ArgumentError(
             f"device_memory_budget is given, but no worker would {compute} on a GPU; worker {worker}: {reason}; leave it out"
         )
-
-
-def check_client(client: Any) -> None:
-    """Refuse a client that cannot be used.
-
-    Raises
-    ------
-    ArgumentTypeError
-        It is no client.
-    ClusterError
-        It is closed, lost its scheduler, is asynchronous, or speaks UCX.
-    """
-    if not (hasattr(client, "scheduler_info") and hasattr(client, "submit")):
-        connected = ": distributed.Client(cluster)" if hasattr(client, "scheduler_address") else ""
-        raise ArgumentTypeError(f"client is {client!r}; give a distributed.Client{connected}")
-    if getattr(client, "asynchronous", False):
-        raise ClusterError("the client is asynchronous; give one that was made with asynchronous=False")
-    if client.status in ("closing", "closed"):
-        raise ClusterError("the client is closed; connect a new one: distributed.Client(address)")
-    if client.status != "running":
-        raise scheduler_lost(client)
-    protocol = str(getattr(client.scheduler, "address", "")).partition("://")[0]
-    if protocol.startswith("ucx"):
-        raise ClusterError(
-            f"the cluster's protocol is {protocol}, but messages of oocgraph are in host memory and pass over TCP; start the cluster with "
-            "protocol='tcp'"
-        )
-
-
-def wait_for_worker(client: Any, seconds: float) -> None:
-    """Wait for the first worker.
-
-    Raises
-    ------
-    ClusterError
-        None comes in time.
-    """
-    if not wait_for_workers(client, 1, seconds):
-        raise ClusterError(
-            f"the scheduler at {client.scheduler.address} has no workers, and none came within {seconds:g} s (oocgraph.worker-timeout); "
-            f"start some: dask worker {client.scheduler.address}{why_lost(client)}"
-        )
-
-
-def why_lost(client: Any) -> str:
-    """Return the end of a message about lost workers: that nannies have ended some because of their memory; empty if none has."""
-
-    def ended(seconds: float, dask_scheduler: Any = None) -> list[int]:
-        """Sent by value: the scheduler may have no oocgraph."""
-        import time
-
-        notes = dask_scheduler.get_events("worker-restart-memory")
-        return [said["rss"] for noted, said in notes if time.time() - noted < seconds]
-
-    held_bytes: list[int] = []
-    with suppress(Exception):  # the caller reports the loss, whether or not its reason is known
-        held_bytes = ask(client, client.run_on_scheduler, ended, RECENT_SECONDS)
-    if not held_bytes:
-        return ""
-    return (
-        f"; nannies have ended {counted(len(held_bytes), 'workers')} in the last {RECENT_SECONDS / 60:g} minutes for the memory that they "
-        f"held, the last one at {format_bytes(held_bytes[-1])} (distributed.worker.memory.terminate): give each worker more memory "
-        "(memory_limit=, dask worker --memory-limit, --worker-memory), or a smaller memory_budget"
-    )
 
 
 def clients_of(client: Any) -> set[str]:

@@ -16,15 +16,15 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future, wait
+from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oocgraph.clients import POLL_SECONDS
 from oocgraph.config import require_proc, settings
-from oocgraph.errors import ClusterError, MissingDependencyError, OocGraphError
+from oocgraph.errors import ClusterError, MissingDependencyError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 ATTEMPT_SECONDS = 5.0
 """How long one address of a scheduler file is tried before the file is read again: a new scheduler may have replaced it."""
 
-POLL_SECONDS = 0.1
-"""Between two looks for a scheduler file, for workers, or for the connection to the scheduler."""
 
 _ADDRESS = re.compile(r"[a-z]+://.*|[^/\s]+:[0-9]+")
 
@@ -62,139 +60,6 @@ def connect(scheduler: str | os.PathLike[str]) -> Iterator[Client]:
             raise ClusterError(f"--scheduler {os.fspath(scheduler)}: {reason(error)}") from error
         with client:
             yield client
-
-
-def ask(
-    client: Client, method: Callable[..., Any], *arguments: Any, meanwhile: Callable[[], Any] = lambda: None, **options: Any
-) -> Any:  # fmt: skip
-    """Call a method of a client, such as ``client.run``, and wait for its answer as long as the client has its scheduler.
-
-    Dask may wait for ever for the answer of a scheduler that has gone. `meanwhile` is called between two waits; what it raises ends them.
-
-    Raises
-    ------
-    ClusterError
-        The client has lost the scheduler.
-    """
-
-    def check_connection() -> None:
-        if client.status != "running":
-            raise scheduler_lost(client)
-        meanwhile()
-
-    with scheduler_loss_reported(client):
-        return _await(client, partial(method, *arguments, **options), check_connection, POLL_SECONDS)
-
-
-def fetch(client: Client, future: Any, *, meanwhile: Callable[[], Any], interval_seconds: float) -> Any:
-    """Wait for a task and return its result, however long the transfer takes.
-
-    Dask's ``future.result(timeout=...)`` begins the transfer again after each timeout, so a large result might never arrive, and a
-    timeout at the wrong moment reaches the caller as an ``UnboundLocalError``. Here the transfer begins once.
-
-    Parameters
-    ----------
-    client
-        Owner of the future.
-    future
-        A `distributed.Future`, of a task in any state.
-    meanwhile
-        Called between two waits; what it raises ends the transfer. It must notice lost workers, for whose tasks Dask waits for ever.
-    interval_seconds
-        Between two calls of `meanwhile`.
-
-    Raises
-    ------
-    ClusterError
-        The client has no connection to the scheduler.
-    concurrent.futures.CancelledError
-        The task was cancelled.
-    Exception
-        Whatever the task or `meanwhile` raises.
-    """
-    return _await(client, partial(client.gather, future), meanwhile, interval_seconds)
-
-
-def _await(client: Client, begin: Callable[[], Any], meanwhile: Callable[[], Any], interval_seconds: float) -> Any:
-    """Begin a call once on the client's event loop, where it returns a coroutine, and wait for its answer."""
-
-    async def call() -> Any:
-        try:
-            return await begin()
-        except asyncio.CancelledError:
-            _expect_end_of_gathers()
-            raise
-
-    if client.status != "running":
-        raise scheduler_lost(client)
-    answer = asyncio.run_coroutine_threadsafe(call(), client.loop.asyncio_loop)
-    try:
-        while not wait([answer], timeout=interval_seconds).done:
-            meanwhile()
-        return answer.result()
-    except asyncio.CancelledError as error:  # asyncio's form of the error of a cancelled task; no `except Exception` catches it
-        raise CancelledError(*error.args) from error
-    finally:
-        answer.cancel()
-
-
-def _expect_end_of_gathers() -> None:
-    """Take note of how Dask's waiting ends when nobody waits for that any more: else asyncio prints a traceback for each result."""
-    for task in asyncio.all_tasks():
-        if getattr(task.get_coro(), "__qualname__", "") == "Client._gather.<locals>.wait":
-            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-
-
-def workers_of(client: Client) -> dict[str, dict[str, Any]]:
-    """Return what the scheduler knows of each worker, by address.
-
-    Raises
-    ------
-    ClusterError
-        The client has lost the scheduler.
-    """
-    workers: dict[str, dict[str, Any]] = ask(client, client.scheduler.identity, n_workers=-1)["workers"]
-    return workers
-
-
-def wait_for_workers(client: Client, num_workers: int, seconds: float) -> int:
-    """Wait until some workers are there, for a time that no clock shortens or stretches; return how many there are then.
-
-    Raises
-    ------
-    ClusterError
-        The client has lost the scheduler.
-    """
-    deadline = time.monotonic() + seconds
-    while True:
-        found = len([worker for worker in workers_of(client).values() if worker["status"] == "running"])
-        if found >= num_workers or time.monotonic() >= deadline:
-            return found
-        time.sleep(POLL_SECONDS)
-
-
-def scheduler_lost(client: Client) -> ClusterError:
-    """Return the error of a client that has lost its scheduler: it may be trying to connect again, or have given up."""
-    status = "" if client.status == "running" else f" (client {client.status})"
-    return ClusterError(
-        f"the connection to the scheduler was lost{status}; start a cluster again, connect a new client, and resume a search that has a "
-        "result store (resume= with the search's result_store)"
-    )
-
-
-@contextmanager
-def scheduler_loss_reported(client: Client) -> Iterator[None]:
-    """Raise `scheduler_lost` where Dask raises anything because the scheduler has gone: which error that is depends on the moment."""
-    from distributed.comm import CommClosedError
-
-    try:
-        yield
-    except OocGraphError:
-        raise
-    except (Exception, asyncio.CancelledError) as error:
-        if client.status == "running" and not isinstance(error, CommClosedError):
-            raise
-        raise scheduler_lost(client) from error
 
 
 class _NotYetError(Exception):

@@ -17,12 +17,13 @@ from typing import Any, Self, get_args
 
 import numpy as np
 
+from oocgraph.clients import check_client
 from oocgraph.closing import Closing
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.logged_search import LoggedSearch, Outcome
 from oocgraph.cluster.placement import Placement
-from oocgraph.cluster.preflight import check_client, device_sharers, results_folder
+from oocgraph.cluster.preflight import device_sharers, results_folder
 from oocgraph.cluster.redealing import MeasuredShares
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import GraphSpec, SearchSpec, url_for_workers

@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from oocgraph.clients import ask, check_client, fetch, scheduler_loss_reported, scheduler_lost, wait_for_worker, why_lost, workers_of
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.events import Watch
-from oocgraph.cluster.preflight import SharedFolder, check_client, check_workers, clients_of, wait_for_worker, why_lost
-from oocgraph.cluster.scheduler import ask, fetch, scheduler_loss_reported, scheduler_lost, workers_of
+from oocgraph.cluster.preflight import SharedFolder, check_workers, clients_of
 from oocgraph.cluster.silence import SilenceWatch
 from oocgraph.cluster.specs import StateLostError
 from oocgraph.cluster.worker import OocGraphPlugin

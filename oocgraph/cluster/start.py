@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from oocgraph.cluster.preflight import why_lost
-from oocgraph.cluster.scheduler import connect, import_distributed, logging_is_configured, quiet, reason, wait_for_workers
+from oocgraph.clients import wait_for_workers, why_lost
+from oocgraph.cluster.scheduler import connect, import_distributed, logging_is_configured, quiet, reason
 from oocgraph.config import num_cores, parse_bytes, settings
 from oocgraph.errors import ClusterError, MissingDependencyError
 from oocgraph.machine import cgroup_limit_bytes

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
+from oocgraph.clients import why_lost
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.placement import MAX_IDLE_EPOCHS, Placement
-from oocgraph.cluster.preflight import why_lost
 from oocgraph.cluster.session import WorkersLostError
 from oocgraph.cluster.worker import abort, with_plugin
 from oocgraph.cluster.worker_steps import Hop, Steps, take_hop

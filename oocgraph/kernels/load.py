@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +28,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 
+from oocgraph.cache_folder import cache_folder
 from oocgraph.config import num_cores
 from oocgraph.kernels.announce import announce
 from oocgraph.locks import locked
@@ -48,6 +50,9 @@ MOST_COMPILERS, COMPILER_BYTES = 4, 400 << 20
 
 FEW_KERNELS = 6
 """Kernels that one process compiles alone: another takes 0.8 s to begin."""
+
+NUM_TURNS = 16
+"""Locks of those that compile; which one is theirs depends on the cache."""
 
 MOST_KERNELS = 200
 """Kernels after which a process does not wait for more: each leaves 1 MB behind."""
@@ -185,11 +190,11 @@ def _forget(cache: Any, error: Exception) -> None:
 def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:
     """Have processes compile what is cold; what they fail at is left to this one.
 
-    One call at a time on a machine: of many workers that begin with a cold cache the first compiles, and the others find it there.
+    One call at a time for a cache: of many workers that begin with a cold one the first compiles, and the others find it there.
     """
     announce()
     progress(PHASE, 0, len(cold))
-    with locked("compiling"):
+    with locked(_turn()):
         waiting = deque(_beyond_signals(_cold, cold))  # another may have compiled it meanwhile
         others = num_compilers(len(waiting)) - 1
         with Pool(max(1, others), "oocgraph-compile") as pool:
@@ -202,6 +207,11 @@ def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:
     progress(PHASE, len(cold), len(cold))
     for failure in filter(None, failures):
         logger.warning("compiling in this process instead of one of its own (which failed: %s)", failure)
+
+
+def _turn() -> str:
+    """Return the name of the lock of those that compile into the cache of this process."""
+    return f"compiling-{zlib.crc32(os.fsencode(cache_folder())) % NUM_TURNS}"
 
 
 def num_compilers(num_kernels: int) -> int:

@@ -10,10 +10,10 @@ import pytest
 from distributed import Client
 
 from oocgraph import BudgetError, ClusterError, CorruptStoreError, OocGraphError, build_csr, generate_kronecker, open_graph, spmv
+from oocgraph.clients import workers_of
 from oocgraph.cluster import product as cluster_product
 from oocgraph.cluster import session
 from oocgraph.cluster.product import find_workers
-from oocgraph.cluster.scheduler import workers_of
 from oocgraph.kernels.semirings import SEMIRINGS
 from oocgraph.memory import host_bytes
 from oocgraph.store.fingerprint import graph_fingerprint

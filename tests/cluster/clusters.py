@@ -15,7 +15,7 @@ from pathlib import Path
 
 from distributed import Client
 
-from oocgraph.cluster.scheduler import workers_of
+from oocgraph.clients import workers_of
 from oocgraph.cluster.worker import OocGraphPlugin
 from oocgraph.engine.part import bounds_of
 from oocgraph.engine.shard_plan import ShardPlan

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import time
 import weakref
+from contextlib import contextmanager
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -11,9 +16,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from distributed import get_worker
+from distributed import Client, LocalCluster, get_worker
 
-from oocgraph import Resources, build_csr
+from oocgraph import Resources, bfs, build_csr
 from oocgraph.errors import ArgumentError, BudgetError, ClusterError, InputError
 from oocgraph.ingest.sources import dask_collections
 from tests.ingest.helpers_build import assert_same_store, budget_of
@@ -133,12 +138,80 @@ def test_the_client_may_be_given_or_left_aside(client, fetched, tmp_path):
     assert not (tmp_path / "d").exists()
 
 
-def test_a_client_without_workers_is_refused(tmp_path):
-    from distributed import Client, LocalCluster
+EDGES = pd.DataFrame({"source": np.arange(60), "target": np.arange(60) + 1})
 
+
+def slowly(frame):
+    time.sleep(0.5)
+    return frame
+
+
+@contextmanager
+def threads(num_workers):
+    """Yield a cluster of threads, and its client, which is the current one."""
+    options = {"threads_per_worker": 1, "processes": False, "dashboard_address": None, "scheduler_kwargs": {"dashboard_address": ":0"}}
+    with LocalCluster(n_workers=num_workers, **options) as cluster, Client(cluster) as client:
+        yield cluster, client
+
+
+def test_a_client_without_workers_is_refused(tmp_path):
     with (
-        LocalCluster(n_workers=0, processes=False, dashboard_address=None, scheduler_kwargs={"dashboard_address": ":0"}) as cluster,
-        Client(cluster),
-        pytest.raises(ClusterError, match="no workers"),
+        threads(0),
+        dask.config.set({"oocgraph.worker-timeout": "300ms"}),
+        pytest.raises(ClusterError, match=r"no workers, and none came within 0\.3 s"),
     ):
         build_csr(da.ones((4, 2), dtype=int), tmp_path / "g")
+
+
+def test_workers_that_go_for_good_are_not_waited_for_for_ever(tmp_path):
+    """Dask would wait for them."""
+    frame = dd.from_pandas(EDGES, npartitions=6).map_partitions(slowly, meta=EDGES)
+    with threads(1) as (cluster, _), dask.config.set({"oocgraph.worker-timeout": "1s"}):
+        leaving = threading.Timer(0.7, cluster.scale, [0])
+        leaving.start()
+        with pytest.raises(ClusterError, match=r"has no workers, and none came within 1 s"):
+            build_csr(frame, tmp_path / "g")
+        leaving.join()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_that_are_replaced_compute_what_was_lost(tmp_path):
+    frame = dd.from_pandas(EDGES, npartitions=6).map_partitions(slowly, meta=EDGES)
+    with threads(1) as (cluster, client):
+
+        def replace():
+            client.retire_workers([next(iter(cluster.scheduler.workers))])
+            cluster.scale(2)
+
+        leaving = threading.Timer(0.7, replace)
+        leaving.start()
+        assert build_csr(frame, tmp_path / "g").num_edges == 60
+        leaving.join()
+
+
+def test_an_adaptive_cluster_that_begins_without_workers(tmp_path):
+    """It starts one for tasks that wait, and retires it when it has had nothing to do for a while."""
+    with threads(0) as (cluster, _):
+        cluster.adapt(minimum=0, maximum=1, interval="200ms", wait_count=5)
+        graph = build_csr(dd.from_pandas(EDGES, npartitions=3), tmp_path / "g")
+        assert graph.num_edges == 60
+        while cluster.scheduler.workers:
+            time.sleep(0.1)
+        assert bfs(graph, 0, result_store=tmp_path / "r").depth == 60
+
+
+def test_clients_that_cannot_be_used_are_refused(tmp_path):
+    frame = dd.from_pandas(EDGES, npartitions=3)
+
+    async def build(address, *, is_current):
+        async with Client(address, asynchronous=True, set_as_default=is_current) as client:
+            return build_csr(frame, tmp_path / "here") if is_current else build_csr(frame, tmp_path / "g", client=client)
+
+    with dask.config.set(scheduler="threads"), threads(1) as (cluster, client):  # Dask leaves that of an asynchronous client in place
+        client.close()
+        with pytest.raises(ClusterError, match="the client is closed"):
+            build_csr(frame, tmp_path / "g", client=client)
+        with pytest.raises(ClusterError, match="the client is asynchronous"):
+            asyncio.run(build(cluster.scheduler_address, is_current=False))
+        assert asyncio.run(build(cluster.scheduler_address, is_current=True)).num_edges == 60
+    assert not (tmp_path / "g").exists()

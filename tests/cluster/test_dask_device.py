@@ -12,8 +12,8 @@ from distributed import Client, LocalCluster
 import oocgraph
 from oocgraph import ArgumentError, BudgetError, Resources
 from oocgraph.arrays import device_choice, drivers
+from oocgraph.clients import workers_of
 from oocgraph.cluster import worker_device
-from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.worker import PLUGIN, inventory
 from oocgraph.errors import DeviceError, OocGraphError

@@ -7,8 +7,8 @@ import queue
 import pytest
 from distributed import get_worker
 
+from oocgraph.clients import workers_of
 from oocgraph.cluster.events import STEPS, Watch
-from oocgraph.cluster.scheduler import workers_of
 from tests.processes import PATIENCE_SECONDS
 
 

@@ -14,9 +14,9 @@ from distributed import Client
 import oocgraph
 from oocgraph import Resources
 from oocgraph.arrays import drivers
+from oocgraph.clients import workers_of
 from oocgraph.cluster import parts as cluster_parts
 from oocgraph.cluster.parts import PartitionedClusterRuntime
-from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.worker import PLUGIN
 from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.memory import Budget

@@ -16,9 +16,9 @@ from distributed import Client, LocalCluster
 
 import oocgraph
 from oocgraph import Resources
+from oocgraph.clients import why_lost, workers_of
 from oocgraph.cluster import preflight
-from oocgraph.cluster.preflight import check_device_is_used, check_workers, why_lost
-from oocgraph.cluster.scheduler import workers_of
+from oocgraph.cluster.preflight import check_device_is_used, check_workers
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.errors import ArgumentError, ArgumentTypeError, BudgetError, ClusterError, OocGraphError, OutputError, StoreError
 from oocgraph.store.graph import open_graph

@@ -12,8 +12,9 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
+from oocgraph.clients import workers_of
 from oocgraph.cluster import scheduler
-from oocgraph.cluster.scheduler import connect, workers_of
+from oocgraph.cluster.scheduler import connect
 from oocgraph.errors import ClusterError
 
 

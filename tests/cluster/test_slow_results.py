@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import dask
 import pytest
 
+from oocgraph.clients import fetch
 from oocgraph.cluster import phases as cluster_phases
 from oocgraph.cluster import session
 from oocgraph.cluster.phases import DaskPhases
-from oocgraph.cluster.scheduler import fetch
 from oocgraph.cluster.session import ClusterSession, WorkersLostError
 from oocgraph.errors import ClusterError
 from tests.processes import PATIENCE_SECONDS

@@ -11,8 +11,8 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
+from oocgraph.clients import workers_of
 from oocgraph.cluster import start as cluster
-from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.start import cuda_cluster, local_cluster, open_client
 from oocgraph.errors import ClusterError, MissingDependencyError
 from oocgraph.memory import default_budget_bytes

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 
 import pytest
+
+from oocgraph.kernels import load
+from oocgraph.locks import MOST_SECONDS, locked
 
 ASKS = """
 import sys, threading
@@ -86,6 +90,24 @@ def test_a_process_whose_kernels_others_compile_does_not_get_ready_to_compile(tm
     )  # fmt: skip
     assert done.stdout == "1 False\n"
     assert "compiling" in done.stderr
+
+
+def test_those_that_compile_into_other_caches_are_not_waited_for(tmp_path, monkeypatch):
+    """Of one cache one compiles at a time, whoever that is."""
+
+    def turn(cache):
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+        return load._turn()
+
+    caches = [tmp_path / str(i) for i in range(64)]
+    other = next(cache for cache in caches if turn(cache) != turn(caches[0]))
+    assert turn(caches[0]) == turn(caches[0])
+    with locked(turn(caches[0])):
+        began = time.monotonic()
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(other)}
+        done = subprocess.run([sys.executable, "-c", IS_COLD], check=True, capture_output=True, text=True, env=environment)
+        assert done.stdout == "1 False\n"
+        assert time.monotonic() - began < MOST_SECONDS
 
 
 DAMAGED = """

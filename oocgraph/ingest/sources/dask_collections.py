@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from oocgraph.errors import ArgumentTypeError, ClusterError, InputError
+from oocgraph.clients import LOOK_SECONDS, Attendance, ask, check_client, fetch, wait_for_tasks, wait_for_worker, workers_of
+from oocgraph.config import settings
+from oocgraph.errors import InputError, OocGraphError
 from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.arrays import check_edge_shape
 from oocgraph.ingest.sources.arrow_values import ArrowLayout, arrow_layout
@@ -158,60 +160,58 @@ def _opened(
 
 
 def _parts(partitions: _Partitions, client: Any) -> Iterator[Part]:
-    for index, (num_bytes, fetch) in enumerate(_here(partitions) if client is None else _on_workers(partitions, client)):
-        yield Part(partitions.name(index), num_bytes, partial(_blocks, partitions, index, fetch))
-        del fetch
+    for index, (num_bytes, values) in enumerate(_here(partitions) if client is None else _on_workers(partitions, client)):
+        yield Part(partitions.name(index), num_bytes, partial(_blocks, partitions, index, values))
+        del values
 
 
 def _here(partitions: _Partitions) -> Iterator[tuple[int, Fetch]]:
     """Compute the partitions in this process; iterate over their bytes and what returns their values."""
+    import dask
+
+    chosen = dask.config.get("scheduler", None)
+    scheduler = "threads" if chosen is None or "distributed" in str(chosen) else chosen  # a client sets it, one that is not to be used too
     for index, tasks in enumerate(partitions.tasks):
         with _computing(partitions, index):
-            values = [tuple(task.compute() for task in tasks)]
+            values = [tuple(task.compute(scheduler=scheduler) for task in tasks)]
         yield sum(_num_bytes(one) for one in values[0]), values.pop
 
 
 def _on_workers(partitions: _Partitions, client: Any) -> Iterator[tuple[int, Fetch]]:
     """Compute the partitions on the workers of a client, as many at once as they have threads."""
-    from distributed import Client, wait
-
-    if not isinstance(client, Client):
-        raise ArgumentTypeError(f"client is {client!r}; give a distributed.Client")
-    num_threads = sum(client.nthreads().values())
-    if not num_threads:
-        raise ClusterError(
-            f"the Dask client has no workers to compute the partitions of the {partitions.description}; start some, or compute them here: "
-            "resources=Resources(client=False)"
-        )
-    waiting = iter(partitions.tasks)
+    check_client(client)
     with seceded():
-        ahead = deque(client.compute(list(tasks)) for tasks in islice(waiting, num_threads))
+        seconds = settings().worker_timeout
+        wait_for_worker(client, seconds)
+        attendance = Attendance(client, seconds)
+        num_threads = sum(one["nthreads"] for one in workers_of(client).values())
+        waiting = iter(partitions.tasks)
+        ahead = deque(client.compute(list(tasks)) for tasks in islice(waiting, max(1, num_threads)))
         for index in range(len(partitions.tasks)):
             futures = ahead.popleft()
-            with client.as_current():  # wait() asks the current one
-                wait(futures)
-            sizes = client.nbytes(keys=[future.key for future in futures], summary=False)
-            yield sum(sizes.values()), partial(_fetched, partitions, index, futures)
+            wait_for_tasks(client, futures, attendance)
+            sizes = ask(client, client.nbytes, keys=[future.key for future in futures], summary=False)
+            yield sum(sizes.values()), partial(_fetched, partitions, index, client, futures, attendance)
             del futures
             if (tasks := next(waiting, None)) is not None:
                 ahead.append(client.compute(list(tasks)))
 
 
-def _fetched(partitions: _Partitions, index: int, futures: Sequence[Any]) -> tuple[Any, ...]:
+def _fetched(partitions: _Partitions, index: int, client: Any, futures: Sequence[Any], attendance: Attendance) -> tuple[Any, ...]:
     with _computing(partitions, index):
-        return tuple(future.result() for future in futures)
+        return tuple(fetch(client, futures, meanwhile=attendance, interval_seconds=LOOK_SECONDS))
 
 
 @contextmanager
 def _computing(partitions: _Partitions, index: int) -> Iterator[None]:
     try:
         yield
+    except OocGraphError:
+        raise
     except Exception as error:  # whatever the tasks raise
         columns = ", ".join(map(repr, partitions.layout.columns.read))
-        raise InputError(
-            f"{partitions.name(index)} cannot be computed ({type(error).__name__}: {reason(error)}); every partition must have the columns "
-            f"{columns}"
-        ) from error
+        remedy = f"every partition must have the columns {columns}" if isinstance(error, LookupError) else "compute it alone to see why"
+        raise InputError(f"{partitions.name(index)} cannot be computed ({type(error).__name__}: {reason(error)}); {remedy}") from error
 
 
 def _num_bytes(values: Any) -> int:
