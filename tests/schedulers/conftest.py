@@ -91,7 +91,7 @@ def stubs(request, tmp_path):
 @pytest.fixture
 def folder(tmp_path):
     """Copy the files of ``configs/`` into a folder, from which jobs are submitted."""
-    return shutil.copytree(CONFIGS, tmp_path / "submitted")
+    return shutil.copytree(CONFIGS, tmp_path / "submitted from here")
 
 
 @pytest.fixture

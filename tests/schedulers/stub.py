@@ -3,9 +3,10 @@
     python stub.py FOLDER SYSTEM COMMAND ARGUMENTS
 
 with SYSTEM ``pbs``, ``lsf`` or ``sge``. Jobs and tasks get little of the environment that they are submitted in, as PBS and Grid Engine do
-by default; LSF hands on all of it. Every "node" is this machine. FOLDER holds ``calls.jsonl``, a line for each command, and for each job
-its script, ``N.json`` (its directives and options), ``N.pid`` and, once it has ended, ``N.code``. The commands know no other options than
-those that the tests and dask-jobqueue use.
+by default; LSF hands on all of it. PBS and Grid Engine run a script with sh, whatever its first line says, unless ``-S`` names a shell.
+Every "node" is this machine, whatever its name, and tasks start in HOME there. FOLDER holds ``calls.jsonl``, a line for each command,
+and for each job its script, ``N.json`` (its directives and options), ``N.pid`` and, once it has ended, ``N.code``. The commands know no
+other options than those that the tests and dask-jobqueue use.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SLOTS_OF_A_NODE = 2
 
 SYSTEM_PATH = "/usr/bin:/bin"
 
-FLAGS = {"-cwd", "-V"}
+FLAGS = {"-cwd", "-V", "-inherit", "-noshell", "-no-shell"}
 FLAGS_OF_ONE = {"-r": "lsf"}
 """Options without a value: of all systems, and of one."""
 
@@ -88,12 +89,21 @@ def run(folder, system, number, options):
             environment |= dict(word.split("=", 1) for word in re.split(", ?", value) if "=" in word)
     environment["PATH"] = f"{folder}:{environment['PATH']}"
     environment |= ALLOCATED[system](folder, number, options)
-    shell = f"/bin/bash {folder}/{number}.script; echo $? >{folder}/{number}.part; mv {folder}/{number}.part {folder}/{number}.code"
+    shell = f"{interpreter(folder, system, number, options)} {folder}/{number}.script; echo $? >{folder}/{number}.part; "
+    shell += f"mv {folder}/{number}.part {folder}/{number}.code"
     with open(Path.cwd() / f"oocgraph.o{number}", "ab") as output:
         process = subprocess.Popen(
             ["/bin/bash", "-c", shell], env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
     (folder / f"{number}.pid").write_text(str(process.pid))
+
+
+def interpreter(folder, system, number, options):
+    """Return what runs the script: LSF alone reads its first line."""
+    if system == "lsf":
+        return (folder / f"{number}.script").read_text().splitlines()[0].removeprefix("#!")
+    (shell,) = last(options, "-S", "(.+)") or ("/bin/sh",)
+    return shell
 
 
 def last(options, name, pattern):
@@ -102,11 +112,18 @@ def last(options, name, pattern):
     return found[-1] if found else None
 
 
+def node_names(num_nodes):
+    """Return names of nodes: only the first is one that the network knows."""
+    return ["localhost", *(f"node{number}" for number in range(2, num_nodes + 1))]
+
+
 def of_pbs(folder, number, options):
-    """Return variables of a job: a line of the node file for each chunk."""
+    """Return variables of a job: a line of the node file for each MPI process of a chunk; chunks have nodes of their own if scattered."""
     chunks, cpus = last(options, "-l", r"select=(\d+):ncpus=(\d+)") or (1, 1)
+    (processes,) = last(options, "-l", r"mpiprocs=(\d+)") or (1,)
+    names = node_names(int(chunks)) if last(options, "-l", r"place=(\w+)") == ("scatter",) else ["localhost"] * int(chunks)
     nodes = folder / f"{number}.nodes"
-    nodes.write_text("localhost\n" * int(chunks))
+    nodes.write_text("".join(f"{name}\n" * int(processes) for name in names))
     return {"PBS_JOBID": f"{number}.stub", "PBS_O_WORKDIR": os.getcwd(), "PBS_NODEFILE": str(nodes), "NCPUS": str(cpus)}
 
 
@@ -114,16 +131,31 @@ def of_lsf(folder, number, options):
     """Return variables of a job: CPUs by node."""
     (slots,) = last(options, "-n", r"(\d+)") or (1,)
     (tile,) = last(options, "-R", r"span\[ptile=(\d+)\]") or (slots,)
-    hosts = f"localhost {tile} " * (int(slots) // int(tile))
-    return {"LSB_JOBID": str(number), "LS_SUBCWD": os.getcwd(), "LSB_MCPU_HOSTS": hosts.strip()}
+    (index,) = last(options, "-J", r"\[(\d+)\]") or (0,)
+    hosts = " ".join(f"{name} {tile}" for name in node_names(int(slots) // int(tile)))
+    return {"LSB_JOBID": str(number), "LSB_JOBINDEX": str(index), "LS_SUBCWD": os.getcwd(), "LSB_MCPU_HOSTS": hosts}
 
 
 def of_sge(folder, number, options):
-    """Return variables of a job: a line of the host file for each node."""
+    """Return variables of a job: a line of the host file for each queue of a node, among which its slots are divided."""
     (slots,) = last(options, "-pe", r"\w+ (\d+)") or (1,)
+    (queues,) = last(options, "-q", "(.+)") or ("all.q",)
+    (task,) = last(options, "-t", r"(\d+)") or ("undefined",)
+    queues = queues.split(",")
     hosts = folder / f"{number}.nodes"
-    hosts.write_text(f"localhost {SLOTS_OF_A_NODE} all.q@localhost UNDEFINED\n" * (int(slots) // SLOTS_OF_A_NODE))
-    return {"JOB_ID": str(number), "SGE_O_WORKDIR": os.getcwd(), "PE_HOSTFILE": str(hosts), "NSLOTS": str(slots)}
+    lines = [
+        f"{name} {SLOTS_OF_A_NODE // len(queues)} {queue}@{name} UNDEFINED\n"
+        for queue in queues
+        for name in node_names(int(slots) // SLOTS_OF_A_NODE)
+    ]
+    hosts.write_text("".join(lines))
+    return {
+        "JOB_ID": str(number),
+        "SGE_TASK_ID": task,
+        "SGE_O_WORKDIR": os.getcwd(),
+        "PE_HOSTFILE": str(hosts),
+        "NSLOTS": str(slots),
+    }
 
 
 ALLOCATED = {"pbs": of_pbs, "lsf": of_lsf, "sge": of_sge}
@@ -137,11 +169,19 @@ def cancel(folder, system, arguments):
 
 
 def on_a_node(folder, system, arguments):
-    """``pbsdsh``, ``blaunch`` and ``qrsh``: run a command with the variables of the job that a node has, and wait for it."""
-    options, words = parsed(arguments, system) if system == "pbs" else ([], arguments)
-    words = {"pbs": words, "lsf": words[1:], "sge": words[2:]}[system]
-    if (system == "sge" and arguments[0] != "-inherit") or (system == "pbs" and options[0][0] != "-n"):
+    """``pbsdsh``, ``blaunch`` and ``qrsh``: run a command with the variables of the job that a node has, and wait for it.
+
+    ``blaunch`` and ``qrsh`` hand it to a shell there, as one line, unless an option forbids it.
+    """
+    options, words = parsed(arguments[1:] if system == "lsf" else arguments, system)
+    names = [name for name, _ in options]
+    if (system == "sge" and "-inherit" not in names) or (system == "pbs" and "-n" not in names):
         sys.exit(f"no node is named by {arguments}")
+    if system == "sge":
+        del words[0]
+    if system != "pbs" and not {"-noshell", "-no-shell"} & set(names):
+        words = ["/bin/sh", "-c", " ".join(words)]
+    os.chdir(os.environ["HOME"])
     kept = {name: value for name, value in os.environ.items() if name.startswith(("PBS_", "LSB_", "JOB_ID"))}
     os.execve(words[0], words, {**kept, "HOME": os.environ["HOME"], "PATH": SYSTEM_PATH})
 

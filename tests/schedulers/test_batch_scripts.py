@@ -43,6 +43,14 @@ def test_search_on_two_nodes_is_right(stubs, submit, folder, levels):
         assert sorted(call[2] for call in launched) == ["0", "1"]
 
 
+def test_search_with_relative_names_in_a_folder_with_spaces_is_right(stubs, submit, folder, graph, levels):
+    """Workers start in another folder, and no shell on the way there splits a name."""
+    (folder / "my graph.zarr").symlink_to(graph.url)
+    job = submit(SCRIPTS[stubs.system], GRAPH="my graph.zarr", RESULT="result.zarr", OUT="levels.parquet")
+    assert stubs.code(job) == 0, output(folder, job)
+    assert_right(folder, levels)
+
+
 @ONE_SYSTEM
 def test_the_next_start_of_a_job_goes_on_where_its_result_is(stubs, submit, folder, levels):
     """A search that has ended is only written again, in place of what it wrote; logs of the first start stay."""

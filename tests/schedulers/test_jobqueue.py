@@ -18,9 +18,24 @@ from tests.slurm.outcome import assert_right
 CLUSTERS = {"pbs": "PBSCluster", "lsf": "LSFCluster", "sge": "SGECluster"}
 
 ASKED = {
-    "pbs": {("-N", "dask-worker"), ("-l", "select=1:ncpus=1:mem=1500MB"), ("-l", "walltime=01:00:00"), ("-r", "y"), ("-j", "oe")},
+    "pbs": {
+        ("-S", "/bin/bash"),
+        ("-N", "dask-worker"),
+        ("-l", "select=1:ncpus=1:mem=1500MB"),
+        ("-l", "walltime=01:00:00"),
+        ("-r", "y"),
+        ("-j", "oe"),
+    },
     "lsf": {("-J", "dask-worker"), ("-n", "1"), ("-M", "1573"), ("-W", "01:00"), ("-r", None)},
-    "sge": {("-N", "dask-worker"), ("-pe", "smp 8"), ("-l", "h_vmem=4G"), ("-l", "h_rt=01:00:00"), ("-r", "y"), ("-cwd", None)},
+    "sge": {
+        ("-S", "/bin/bash"),
+        ("-N", "dask-worker"),
+        ("-pe", "smp 8"),
+        ("-l", "h_vmem=4G"),
+        ("-l", "h_rt=01:00:00"),
+        ("-r", "y"),
+        ("-cwd", None),
+    },
 }
 """Options of a job of one CPU and 1500 MiB: those of the settings, and those that dask-jobqueue makes of them."""
 
