@@ -204,7 +204,7 @@ class _Run:
         needs = Needs(
             vectors={"communities": vector_bytes, "graphs of communities": later_bytes, "names": naming_bytes(store)}, column=column,
             result_bytes=index.itemsize * store.num_rows,
-            kernels=[(kernels.move, index, sums, marks, index, marks, sums, salt, 0, 0, 0.0, 0.0, index, sums), *modularity_calls(store)],
+            kernels=[(kernels.move, index, sums, sums, marks, index, marks, salt, 0, 0, 0.0, 0.0, index, sums), *modularity_calls(store)],
             vertex_kernels=[
                 (kernels.wake, marks, marks, 0, 0), (kernels.number, index, 0, 0), (kernels.salt_of, 0, 0), (kernels.sum_squares, sums),
                 (kernels.sum_squares_of_groups, index, sums), (kernels.add_volumes, index, sums, sums), (kernels.compact, index, index),
@@ -285,7 +285,7 @@ class _Run:
             self.turn += 1
             salt, gain = np.uint64(kernels.salt_of(self.seed, self.turn)), 0.0
             for part, (pieces, rows) in product(range(PARTS), sweeps.batches()):
-                vectors = [group, volume, woken], [new, pending, strength]
+                vectors = [group, volume, strength, woken], [new, pending]
                 scalars = [salt, part, PARTS, self.resolution / self.total, kernels.NEAR * self.total]
                 counts, gains = zip(*sweeps.pull(kernels.move, *vectors, scalars, has_scratch=True, only=pieces), strict=True)
                 moved, gain = moved + sum(counts), gain + 2 * sweeps.add_up(gains) / self.total

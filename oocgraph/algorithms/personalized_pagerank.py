@@ -20,6 +20,7 @@ from oocgraph.arguments import known_keywords
 from oocgraph.engine.sweeps import Needs, Sweeps
 from oocgraph.errors import ArgumentError, BudgetError, ConvergenceError
 from oocgraph.kernels import personalized as kernels
+from oocgraph.products.ranking import check_strengths
 from oocgraph.resources import Resources
 from oocgraph.results.personalized import PersonalizedPageRankResult
 from oocgraph.store.graph import CSRStore
@@ -195,7 +196,7 @@ def _strength(sweeps: Sweeps, column: str | None) -> Array:
     Raises
     ------
     ArgumentError
-        A weight is negative, NaN or infinite.
+        A weight is negative, NaN or infinite, or those of a vertex sum to too much, or too little.
     """
     if column is None:
         return row_degrees(sweeps.store, "out")
@@ -204,4 +205,5 @@ def _strength(sweeps: Sweeps, column: str | None) -> Array:
         raise ArgumentError(
             f"{sweeps.store.url}: {column} has negative or infinite weights, or NaN; leave them out (weight=False), or name another column"
         )
+    check_strengths(f"{sweeps.store.url}: {column}", strength)
     return strength

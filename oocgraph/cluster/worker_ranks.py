@@ -36,6 +36,7 @@ from oocgraph.products.ranking import (
     first_state,
     in_precision,
     load_kernels,
+    precision_for,
     strength_of,
     vector_bytes,
 )
@@ -263,8 +264,9 @@ def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
             budget.reserve("ranks", vector_bytes(store, spec.column, num_floats=NUM_FLOATS))
             budget.reserve(PIECES, max(sum(sizes), weights))
         budget.release(PIECES)
-        jumps = Jumps(store.num_rows, spec.damping, personalization_of(store, spec.personalization), spec.precision)
         strength = strength_of(store, budget, spec.column, options["threads"])
+        precision = precision_for(strength, spec.precision)
+        jumps = Jumps(store.num_rows, spec.damping, personalization_of(store, spec.personalization), precision)
         rows = {} if device is None else _rows_on_device(plugin, spec, device, jumps, strength, {p: entries[p] for p in numbers})
         reason = reason if device is None or rows or not numbers else "the GPU has too little memory"
         for i, p in enumerate(numbers if not rows else ()):

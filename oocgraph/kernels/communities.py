@@ -180,19 +180,28 @@ def sum_squares_of_groups(group: Any, strength: Any) -> Any:
     return total
 
 
+@nb.njit(nogil=True, cache=True, inline="always")
+def _is_alone(v: Any, own: Any, volume: Any, strength: Any) -> Any:
+    """Whether a vertex is the only one of its group, but for others whose edges weigh next to nothing."""
+    return volume[np.int64(own)] - strength[v] <= NEAR * strength[v]
+
+
 @nb.njit(nogil=True, cache=True)
 def move(
-    first: Any, pointers: Any, start: Any, indices: Any, values: Any, group: Any, volume: Any, woken: Any, new: Any, pending: Any,
-    strength: Any, salt: Any, part: Any, num_parts: Any, factor: Any, least_gain: Any, keys: Any, sums: Any,
+    first: Any, pointers: Any, start: Any, indices: Any, values: Any, group: Any, volume: Any, strength: Any, woken: Any, new: Any,
+    pending: Any, salt: Any, part: Any, num_parts: Any, factor: Any, least_gain: Any, keys: Any, sums: Any,
 ) -> Any:  # fmt: skip
     """Move the vertices of a piece that have their turn to the neighbouring group where modularity gains most.
 
+    Of two vertices that are alone and would move to each other the one with the smaller group waits: else they would change places.
+    Lu, Halappanavar, Kalyanaraman, "Parallel heuristics for scalable community detection", Parallel Computing 47, 2015.
+
     Parameters
     ----------
-    group, volume, woken : (num_vertices,) index dtype, float64, uint8
-        Read: groups, and the strength of all vertices of a group; set for those who must look again.
-    new, pending, strength : (num_rows,) index dtype, uint8, float64
-        Groups, written; which vertices must look, cleared when they have; weights of their edges, read.
+    group, volume, strength, woken : (num_vertices,) index dtype, float64, float64, uint8
+        Read: groups, the strength of all vertices of a group, the weights of a vertex's edges; set for those who must look again.
+    new, pending : (num_rows,) index dtype, uint8
+        Groups, written; which vertices must look, cleared when they have.
     salt, part, num_parts
         Of the part of the vertices that has its turn, of so many, a power of two.
     factor
@@ -215,8 +224,8 @@ def move(
         pending[r] = 0
         begin, end = np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)
         slots, empty, _ = _tally(v, begin, end, indices, values, group, True, keys, sums)
-        pull = factor * strength[r]
-        stay, best, most = -pull * (volume[np.int64(own)] - strength[r]), own, -np.inf
+        pull = factor * strength[v]
+        stay, best, most = -pull * (volume[np.int64(own)] - strength[v]), own, -np.inf
         for s in range(slots):
             key = keys[s]
             if key == empty:
@@ -229,6 +238,16 @@ def move(
                 best, most = key, score
         if most <= stay + least_gain:
             continue
+        if best > own and _is_alone(v, own, volume, strength):
+            waits = False
+            for e in range(begin, end):
+                u = np.int64(indices[e])
+                if group[u] == best:
+                    waits = _has_turn(u, salt, part, num_parts) and _is_alone(u, best, volume, strength)
+                    break
+            if waits:
+                pending[r] = 1
+                continue
         new[r] = best
         moved += 1
         gain += most - stay

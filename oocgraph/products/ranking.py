@@ -44,6 +44,12 @@ of itself, so float32 may go round in circles of this times damping / (1 - dampi
 SINGLE_VERTICES = 1 << 17
 """Vertices up to which ``auto`` never gathers float32: 1 MiB of float64, which the second-level cache of a core holds anyway."""
 
+SINGLE_STRENGTHS = 1e-20, 1e20
+"""Sums of weights between which float32 holds shares, which are ranks by these: others are lost, or infinite."""
+
+STRENGTH_BLOCK = 1 << 20
+"""Sums of weights that are looked at at a time."""
+
 
 @dataclass(slots=True)
 class RankState:
@@ -244,9 +250,9 @@ class Ranking:
         self, store: CSRStore, budget: Budget, *, damping: float, column: str | None, personalization: Personalization, threads: int,
         precision: Precision, open_edges: Callable[..., EdgeStream] = EdgeStream,
     ) -> None:  # fmt: skip
-        self.jumps = Jumps(store.num_rows, damping, personalization, precision)
         budget.reserve("ranks", vector_bytes(store, column, num_floats=3))
         self._strength = strength_of(store, budget, column, threads)
+        self.jumps = Jumps(store.num_rows, damping, personalization, precision_for(self._strength, precision))
         self._rows = RankRows(
             store, budget, jumps=self.jumps, column=column, strength=self._strength, threads=threads, open_edges=open_edges
         )  # fmt: skip
@@ -372,10 +378,55 @@ def _sum_weights(store: CSRStore, budget: Budget, column: str, threads: int) -> 
             )
         if part.first_line_partial:
             strength[part.first_line] += carry
-    if strength.size and not np.isfinite(strength.max()):
-        raise ArgumentError(f"{edges.values_name}: the weights of one vertex sum to more than a float64 holds; scale them down")
+    check_strengths(edges.values_name, strength)
     budget.release("pieces of edges")
     return strength
+
+
+def check_strengths(name: str, strength: Array) -> None:
+    """Refuse sums of weights, (num_vertices,) float64, that cannot be divided by.
+
+    Raises
+    ------
+    ArgumentError
+        One is infinite, or above 0 and so small that 1 divided by it is.
+    """
+    least, most = _extremes(strength)
+    if not np.isfinite(most):
+        raise ArgumentError(f"{name}: the weights of one vertex sum to more than a float64 holds; scale them down")
+    if least < np.finfo(np.float64).tiny:
+        raise ArgumentError(f"{name}: the weights of one vertex sum to {least:.3g}, too little to divide by in float64; scale them up")
+
+
+def precision_for(strength: Array, precision: Precision) -> Precision:
+    """Return the precision of shares, which are divided by sums of weights; ``auto`` is float64 where float32 does not hold them.
+
+    Raises
+    ------
+    ArgumentError
+        ``single`` is asked for, and does not hold them.
+    """
+    if precision == "double" or strength.dtype.kind != "f":
+        return precision
+    least, most = _extremes(strength)
+    if SINGLE_STRENGTHS[0] <= least and most <= SINGLE_STRENGTHS[1]:
+        return precision
+    if precision == "single":
+        raise ArgumentError(
+            f"oocgraph.precision is single, but the weights of vertices sum to {least:.3g} to {most:.3g}, and float32 holds no shares of "
+            f"such; set it to auto or double, or scale the weights to between {SINGLE_STRENGTHS[0]:g} and {SINGLE_STRENGTHS[1]:g}"
+        )
+    return "double"
+
+
+def _extremes(strength: Array) -> tuple[float, float]:
+    """Return the least sum of weights above 0, and the largest; 1 where there is none."""
+    least, most = np.inf, 0.0
+    for start in range(0, strength.size, STRENGTH_BLOCK):
+        block = strength[start : start + STRENGTH_BLOCK]
+        least = min(least, np.min(block, where=block > 0, initial=np.inf))
+        most = max(most, np.max(block))
+    return (float(least), float(most)) if most else (1.0, 1.0)
 
 
 def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, precision: Precision, in_place: bool = False) -> None:

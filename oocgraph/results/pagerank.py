@@ -7,12 +7,14 @@ aligned with every input id (`oocgraph.results.base`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from oocgraph.errors import StoreError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.histogram import Histogram, make_histogram, with_others
 from oocgraph.results.join import values_at
@@ -106,8 +108,10 @@ class PageRankResult(VertexResult):
 
     @property
     def highest(self) -> str:
-        """The three vertices that rank highest, and their ranks, as text."""
-        return ", ".join(f"{vertex!r} ({format_number(rank)})" for vertex, rank in self.top(3))
+        """The three vertices that rank highest, and their ranks, as text; empty where ids cannot be read, since the graph was replaced."""
+        with suppress(StoreError):
+            return ", ".join(f"{vertex!r} ({format_number(rank)})" for vertex, rank in self.top(3))
+        return ""
 
     @property
     def seconds(self) -> float:

@@ -17,6 +17,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from oocgraph import (
+    ArgumentError,
     BudgetError,
     ConvergenceError,
     CorruptStoreError,
@@ -427,6 +428,34 @@ def test_precision(tmp_path, monkeypatch, precision):
     assert (used[0], used[-1]) == {"auto": ("single", "double")}.get(precision, (precision, precision))
     np.testing.assert_allclose(result.rank, exact.rank, atol={"auto": 1e-12, "double": 0}.get(precision, 1e-8), rtol=0)
     assert isinstance(result, PageRankResult)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-45, 1e-22, 1e22, 1e45, 1e300])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_weights_of_any_size(tmp_path, monkeypatch, scale, mixed):
+    """Shares are ranks divided by weights: as float32 they would be 0, or infinite."""
+    monkeypatch.setattr(ranking, "SINGLE_VERTICES", 100)
+    src, dst = random_edges(9, 2000, 9000)
+    weights = 1.0 + (3 * src + dst) % 5
+    sizes = np.where(src % 2, scale, 1.0) if mixed else scale
+    stores = [
+        build_csr(pd.DataFrame({"source": src, "target": dst, "weight": one}), tmp_path / str(i), weight="weight", directed=True)
+        for i, one in enumerate((weights, weights * sizes))
+    ]
+    expected, found = (pagerank(store, tol=1e-12, max_iter=300) for store in stores)
+    np.testing.assert_allclose(found.rank, expected.rank, rtol=1e-7)
+    assert expected.steps[0].precision == "single"
+    assert {one.precision for one in found.steps} == {"double"}
+    with pytest.raises(ArgumentError, match=r"precision is single, but the weights of vertices sum to .* set it to auto or double"):
+        pagerank(stores[1], precision="single")
+
+
+@pytest.mark.parametrize("schedule", ["auto", "in-place"])
+@pytest.mark.parametrize(("weight", "said"), [(1e-310, "sum to 1e-310, too little to divide by"), (1.7e308, "sum to more than")])
+def test_sums_of_weights_that_cannot_be_divided_by_are_refused(weight, said, schedule):
+    edges = pd.DataFrame({"source": [0, 1, 2, 3, 3], "target": [1, 2, 0, 4, 5], "weight": [1.0, 1, 1, weight, weight]})
+    with pytest.raises(ArgumentError, match=said):
+        pagerank(build_csr(edges.iloc[:4] if weight < 1 else edges, weight="weight"), schedule=schedule)
 
 
 @pytest.mark.parametrize("damping", [0.99, 0.999])

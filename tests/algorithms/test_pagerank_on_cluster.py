@@ -7,6 +7,7 @@ import re
 import signal
 
 import numpy as np
+import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
@@ -103,6 +104,15 @@ def test_worker_processes_and_float32_of_large_graphs(client, kron, monkeypatch)
         assert {one.precision for one in found.steps} == {"single", "double"}
     finally:
         client.run(setattr, ranking, "SINGLE_VERTICES", 1 << 17)
+
+
+def test_float32_does_not_hold_shares_of_any_weights(threads_client, tmp_path, monkeypatch):
+    monkeypatch.setattr(ranking, "SINGLE_VERTICES", 1)
+    edges = pd.DataFrame({"source": np.arange(50), "target": np.arange(50) * 7 % 50, "weight": 1e45 * (1 + np.arange(50) % 3)})
+    store = build_csr(edges, tmp_path / "g", weight="weight", directed=True)
+    found = pagerank(store, client=threads_client, tol=1e-12)
+    check(found, pagerank(store, tol=1e-12))
+    assert {one.precision for one in found.steps} == {"double"}
 
 
 def test_checkpoints_are_those_of_one_process(threads_client, kron, tmp_path):

@@ -139,6 +139,13 @@ def test_what_makes_no_sense_is_refused(tmp_path):
             oocgraph.personalized_pagerank(rewrite(store.url, tmp_path / "bad.zarr", arrays={"out/weight": weights}), [1])
 
 
+@pytest.mark.parametrize(("weight", "said"), [(1e-310, "sum to 1e-310, too little to divide by"), (1.7e308, "sum to more than")])
+def test_sums_of_weights_that_cannot_be_divided_by_are_refused(weight, said):
+    edges = pd.DataFrame({"source": [0, 1, 2, 3, 3], "target": [1, 2, 0, 4, 5], "weight": [1.0, 1, 1, weight, weight]})
+    with pytest.raises(ArgumentError, match=said):
+        oocgraph.personalized_pagerank(oocgraph.build_csr(edges.iloc[:4] if weight < 1 else edges, weight="weight"), [3])
+
+
 def test_seeds_that_do_not_fit_are_refused_with_how_many_do(tmp_path):
     store = oocgraph.build_csr((np.arange(50_000), np.arange(1, 50_001)), tmp_path / "path.zarr")
     seeds, budget = range(600), host_bytes() + (200 << 20)

@@ -87,14 +87,12 @@ class Dropped:
         receive()
 
 def searching(*_, **__):
-    try:
-        if how == "__del__":
-            Dropped()
-        else:
-            gc.callbacks.append(collecting)
-            gc.collect()
-    finally:  # a collection may take longer than until the signal comes again
-        print("here", flush=True)
+    print("here", flush=True)
+    if how == "__del__":
+        Dropped()
+    else:
+        gc.callbacks.append(collecting)
+        gc.collect()
     threading.Event().wait()
 
 oocgraph.algorithms.bfs.bfs = searching

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oocgraph import OocGraphError
+from oocgraph import OocGraphError, append_edges, build_csr, pagerank
 from oocgraph.results.pagerank import PageRankResult
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
@@ -43,3 +43,14 @@ def test_ranks_of_more_ids_than_the_graph_has(result):
     assert personal.rank_of([1, 2] * 5).tolist() == [0.3, 0.2] * 5
     assert personal.rank_of([4, 1, 4] * 3).tolist() == [pytest.approx(0.2), 0.3, pytest.approx(0.2)] * 3
     assert isinstance(personal.rank_of(4), float)
+
+
+def test_a_result_is_shown_when_its_graph_was_replaced(tmp_path):
+    """Without the ids that rank highest, which cannot be read any more."""
+    build_csr(([10, 22, 37], [22, 37, 48]), tmp_path / "g")
+    result = pagerank(tmp_path / "g")
+    assert "highest: " in repr(pagerank(tmp_path / "g"))
+    append_edges(tmp_path / "g", ([48], [59]))
+    assert "of 4 vertices" in repr(result)
+    assert "highest" not in repr(result)
+    assert result._repr_html_()
