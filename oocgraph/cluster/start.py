@@ -6,6 +6,7 @@ close what they opened. `distributed` and `dask_cuda` are imported when a cluste
 
 from __future__ import annotations
 
+import errno
 import logging
 import multiprocessing
 import os
@@ -32,6 +33,9 @@ Kind: TypeAlias = Literal["local", "cuda"]
 MIN_WORKER_BYTES = 288 << 20
 """A worker with its imports has up to 110 MiB, and 145 MiB of libraries, mapped, before it has loaded anything; Dask counts both, and
 restarts one that exceeds 95 % of its limit."""
+
+SEMAPHORES = 6
+"""Of each worker process, a page of memory in /dev/shm each: with 4 one does not start, with 6 it does."""
 
 WITHOUT_GPU = "--cluster local works without a GPU"
 
@@ -229,7 +233,7 @@ def _start(make: Callable[..., Any], options: dict[str, Any], remedy: str) -> It
     """
     import dask
 
-    _check_semaphores()
+    _check_semaphores(options["n_workers"])
     made: Future[Any] = Future()
 
     def start() -> None:
@@ -255,14 +259,17 @@ def _start(make: Callable[..., Any], options: dict[str, Any], remedy: str) -> It
         yield cluster
 
 
-def _check_semaphores() -> None:
+def _check_semaphores(num_workers: int) -> None:
     """Refuse to start processes that could not talk to this one; Dask only says that a worker's status is still "init"."""
+    context = multiprocessing.get_context("spawn")
     try:
-        multiprocessing.get_context("spawn").Lock()
+        _ = [context.Lock() for _ in range(SEMAPHORES * num_workers)]
     except OSError as error:
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "remove what nobody uses there" if is_full else "mount it (mount -t tmpfs tmpfs /dev/shm)"
         raise ClusterError(
-            f"worker processes need POSIX semaphores, which are kept in /dev/shm, and that cannot be used ({error.strerror}); mount it "
-            "(mount -t tmpfs tmpfs /dev/shm), or search in this process, without --cluster"
+            f"worker processes need POSIX semaphores, which are kept in /dev/shm, and that cannot be used ({error.strerror}); {remedy}, or "
+            "search in this process, without --cluster"
         ) from error
 
 

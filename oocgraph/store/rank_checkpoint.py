@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -53,6 +54,7 @@ class RankCheckpoint:
 
     def __init__(self, folder: str | os.PathLike[str], run: Mapping[str, Any]) -> None:
         self.folder, self._run = local_path(folder), dict(run)
+        self._is_new = not self.folder.exists()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -69,8 +71,18 @@ class RankCheckpoint:
         Raises
         ------
         OutputError
-            It cannot be written; the state before is still there.
+            It cannot be written; the state before is still there. A folder that was made for the first one is removed.
         """
+        try:
+            self._write(scalars, rank)
+        except BaseException:
+            if self._is_new:
+                with suppress(OSError):
+                    self.folder.rmdir()
+            raise
+        self._is_new = False
+
+    def _write(self, scalars: Mapping[str, Any], rank: Array) -> None:
         header = json.dumps({"run": self._run, "num_vertices": rank.size, "scalars": dict(scalars)}).encode()
         raw = np.ascontiguousarray(rank, "<f8").view(np.uint8)
         with AtomicOutput(self.path, overwrite=True) as staged:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -175,3 +176,26 @@ def test_ranks_are_given_back_to_the_bit(tmp_path):
     np.testing.assert_array_equal(read, ranks)
     with pytest.raises(CorruptStoreError, match="it has 1,000,001 ranks, the graph 5 vertices"):
         kept.read(5)
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_folder_that_was_made_is_removed_when_nothing_can_be_written(store, tmp_path, monkeypatch, is_there):
+    """One that was there stays, and so does one with a state."""
+    if is_there:
+        (tmp_path / "c").mkdir()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RankCheckpoint, "_write", full)
+        with pytest.raises(OSError, match="No space left"):
+            pagerank(store, checkpoint=tmp_path / "c", **END)
+    assert (tmp_path / "c").exists() == is_there
+    written = RankCheckpoint(tmp_path / "d", {})
+    written.write({}, np.ones(3))
+    with monkeypatch.context() as patched:
+        patched.setattr(RankCheckpoint, "_write", full)
+        with pytest.raises(OSError, match="No space left"):
+            written.write({}, np.zeros(3))
+    assert written.read(3)[1].tolist() == [1, 1, 1]

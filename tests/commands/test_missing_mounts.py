@@ -19,7 +19,12 @@ def may_mount():
 
 def hidden(folder, *arguments):
     """Run a command in a mount namespace of its own, where `folder` is empty and cannot be written."""
-    script = f'mount -t tmpfs -o ro none {folder} && exec "$@"'
+    return mounted(f"mount -t tmpfs -o ro none {folder}", *arguments)
+
+
+def mounted(first, *arguments):
+    """Run a command in a mount namespace of its own, after another."""
+    script = f'{first} && exec "$@"'
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     words = ["unshare", "-m", "sh", "-c", script, "-", *command(*arguments)]
     return subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=120)
@@ -63,3 +68,13 @@ def test_without_shared_memory_a_cluster_says_so(kron, disk_path_factory):
     assert "worker processes need POSIX semaphores, which are kept in /dev/shm" in done.stderr
     assert "Traceback" not in done.stderr
     assert hidden("/dev/shm", "bfs", kron, "--source", 3, "--json").returncode == 0
+
+
+@pytest.mark.parametrize("pages", [0, 1, 8])
+def test_with_little_shared_memory_left_a_cluster_says_so(kron, disk_path_factory, pages):
+    """Dask says that a worker's status is "init"."""
+    kron = shutil.copytree(kron, disk_path_factory.mktemp("shown") / "kron12.zarr")
+    full = f"mount -t tmpfs -o size=1m none /dev/shm && dd if=/dev/zero of=/dev/shm/others bs=4k count={256 - pages} status=none"
+    done = mounted(full, "bfs", kron, "--source", 3, "--cluster", "local", "--workers", 2, "--threads-per-worker", 1)
+    assert done.returncode == 2, done.stderr
+    assert "/dev/shm, and that cannot be used (No space left on device); remove what nobody uses there" in done.stderr
