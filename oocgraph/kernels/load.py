@@ -30,6 +30,7 @@ from numba.core.runtime import rtsys
 
 from oocgraph.cache_folder import cache_folder
 from oocgraph.config import num_cores
+from oocgraph.errors import BudgetError
 from oocgraph.kernels.announce import announce
 from oocgraph.locks import locked
 from oocgraph.machine import available_bytes, cgroup_limit_bytes
@@ -47,6 +48,10 @@ PHASE = "compiling kernels"
 
 MOST_COMPILERS, COMPILER_BYTES = 4, 400 << 20
 """Processes that compile at once, and what each may take: it holds 250 MiB after 20 kernels, more with `GARBAGE`."""
+
+LEAST_BYTES = 160 << 20
+"""Least limit of a control group with which kernels are compiled: those of a search take 16 s, and 9 s with twice as much. With 150 MiB it
+took more than five minutes, in which libraries were read again and again."""
 
 FEW_KERNELS = 6
 """Kernels that one process compiles alone: another takes 0.8 s to begin."""
@@ -191,7 +196,18 @@ def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:
     """Have processes compile what is cold; what they fail at is left to this one.
 
     One call at a time for a cache: of many workers that begin with a cold one the first compiles, and the others find it there.
+
+    Raises
+    ------
+    BudgetError
+        The control group's limit is too small.
     """
+    limit = cgroup_limit_bytes()
+    if limit is not None and limit < LEAST_BYTES:
+        raise BudgetError(
+            f"kernels have yet to be compiled, once, which takes {LEAST_BYTES >> 20} MiB, and the control group's limit is {limit >> 20} "
+            "MiB: make the same call once, or `oocgraph warm`, where there is more memory"
+        )
     announce()
     progress(PHASE, 0, len(cold))
     with locked(_turn()):

@@ -11,6 +11,7 @@ import pytest
 
 from oocgraph.kernels import load
 from oocgraph.locks import MOST_SECONDS, locked
+from tests.capped import run_capped
 
 ASKS = """
 import sys, threading
@@ -108,6 +109,16 @@ def test_those_that_compile_into_other_caches_are_not_waited_for(tmp_path, monke
         done = subprocess.run([sys.executable, "-c", IS_COLD], check=True, capture_output=True, text=True, env=environment)
         assert done.stdout == "1 False\n"
         assert time.monotonic() - began < MOST_SECONDS
+
+
+@pytest.mark.capped
+def test_kernels_are_not_compiled_where_that_would_take_for_ever(tmp_path):
+    """The compiler's libraries would be read again and again; with what has been compiled elsewhere it goes on."""
+    command, environment = [sys.executable, "-c", IS_COLD], {"NUMBA_CACHE_DIR": str(tmp_path)}
+    refused = run_capped(150 << 20, command, env=environment, timeout=60)
+    assert "kernels have yet to be compiled, once, which takes 160 MiB, and the control group's limit is 150 MiB" in refused.stderr
+    assert run_capped(200 << 20, command, env=environment).stdout == "1 False\n"
+    assert run_capped(150 << 20, command, env=environment).stdout == "1 False\n"
 
 
 DAMAGED = """
