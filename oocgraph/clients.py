@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, wait
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -152,6 +152,11 @@ def workers_of(client: Client) -> dict[str, dict[str, Any]]:
     return workers
 
 
+def is_running(worker: Mapping[str, Any]) -> bool:
+    """Whether the scheduler gives tasks to a worker (one of `workers_of`): it is not closing, and not paused."""
+    return bool(worker["status"] == "running")
+
+
 def wait_for_workers(client: Client, num_workers: int, seconds: float) -> int:
     """Wait until some workers are there, for a time that no clock shortens or stretches; return how many there are then.
 
@@ -162,7 +167,7 @@ def wait_for_workers(client: Client, num_workers: int, seconds: float) -> int:
     """
     deadline = time.monotonic() + seconds
     while True:
-        found = len([worker for worker in workers_of(client).values() if worker["status"] == "running"])
+        found = sum(map(is_running, workers_of(client).values()))
         if found >= num_workers or time.monotonic() >= deadline:
             return found
         time.sleep(POLL_SECONDS)
@@ -191,48 +196,63 @@ def no_workers(client: Client, seconds: float) -> ClusterError:
     )
 
 
-class Attendance:
-    """Called again and again, raises an error when a client has had no workers for a time: Dask waits for ever for what they would do.
-
-    Parameters
-    ----------
-    client
-    seconds
-        How long others may take to come.
+def wait_for_tasks(client: Client, futures: Sequence[Any], seconds: float) -> None:
+    """Wait until tasks have ended, well or not.
 
     Raises
     ------
     ClusterError
-        None has come, or the client has lost the scheduler.
+        The client has lost the scheduler, or has had no workers for so long; or the tasks were cancelled.
     """
-
-    def __init__(self, client: Client, seconds: float) -> None:
-        self._client, self._seconds, self._seen = client, seconds, time.monotonic()
-
-    def __call__(self) -> None:
-        """Look."""
-        if workers_of(self._client):
-            self._seen = time.monotonic()
-        elif time.monotonic() - self._seen > self._seconds:
-            raise no_workers(self._client, self._seconds)
-
-
-def wait_for_tasks(client: Client, futures: Any, meanwhile: Callable[[], Any]) -> None:
-    """Wait until tasks have ended, well or not; `meanwhile` is called between two looks, and what it raises ends the waiting."""
     from distributed import wait as wait_for
 
-    with scheduler_loss_reported(client), client.as_current():  # it asks the current one
+    check_workers = _attendance(client, seconds)
+    with losses_reported(client), client.as_current():  # it asks the current one
         while True:
             with suppress(TimeoutError):
                 wait_for(futures, timeout=LOOK_SECONDS)
                 return
-            meanwhile()
+            check_workers()
+
+
+def results_of(client: Client, futures: Sequence[Any], seconds: float) -> list[Any]:
+    """Return the results of tasks, which are computed again where workers were lost.
+
+    Raises
+    ------
+    ClusterError
+        See `wait_for_tasks`.
+    Exception
+        Whatever a task raises.
+    """
+    with losses_reported(client):
+        found: list[Any] = fetch(client, futures, meanwhile=_attendance(client, seconds), interval_seconds=LOOK_SECONDS)
+    return found
+
+
+def _attendance(client: Client, seconds: float) -> Callable[[], None]:
+    """Return what is to be called now and then: it raises an error when there have been no workers for so long.
+
+    Dask waits for ever for what they would do.
+    """
+    seen = time.monotonic()
+
+    def look() -> None:
+        nonlocal seen
+        if workers_of(client):
+            seen = time.monotonic()
+        elif time.monotonic() - seen > seconds:
+            raise no_workers(client, seconds)
+
+    return look
 
 
 @contextmanager
 def wanted(client: Client) -> Iterator[None]:
     """Have a task wait for a worker meanwhile, if there is none: an adaptive cluster starts none for anything else."""
-    waiting = None if workers_of(client) else client.submit(int, key=f"oocgraph-waits-{uuid.uuid4().hex}")
+    waiting = None
+    if not any(map(is_running, workers_of(client).values())):
+        waiting = client.submit(int, key=f"oocgraph-waits-{uuid.uuid4().hex}")
     try:
         yield
     finally:
@@ -284,3 +304,16 @@ def scheduler_loss_reported(client: Client) -> Iterator[None]:
         if client.status == "running" and not isinstance(error, CommClosedError):
             raise
         raise scheduler_lost(client) from error
+
+
+@contextmanager
+def losses_reported(client: Client) -> Iterator[None]:
+    """Raise `scheduler_lost` as `scheduler_loss_reported` does, and an error of the same kind for tasks that were cancelled."""
+    try:
+        with scheduler_loss_reported(client):
+            yield
+    except CancelledError as error:
+        raise ClusterError(
+            "what the workers were computing has been cancelled, by client.restart() or by another client, or its data were lost: make the "
+            "call again"
+        ) from error

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
-from oocgraph.clients import wanted, why_lost
+from oocgraph.clients import is_running, wanted, why_lost
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.session import POLL_SECONDS, ClusterSession, WorkersLostError
@@ -192,7 +192,7 @@ class Placement:
                     ) from error
                 except BudgetError as error:
                     refused = error
-            elif not is_wanted:
+            if not is_wanted and not any(map(is_running, alive.values())):
                 is_wanted = True
                 waiting.enter_context(wanted(self.session.client))
             if not any(self._nannies.get(self.addresses[p], False) for p in lost):

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 ATTEMPT_SECONDS = 5.0
 """How long one address of a scheduler file is tried before the file is read again: a new scheduler may have replaced it."""
 
-
 _ADDRESS = re.compile(r"[a-z]+://.*|[^/\s]+:[0-9]+")
 
 

@@ -28,7 +28,6 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 
-from oocgraph.cache_folder import cache_folder
 from oocgraph.config import num_cores
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.announce import announce
@@ -210,7 +209,7 @@ def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:
         )
     announce()
     progress(PHASE, 0, len(cold))
-    with locked(_turn()):
+    with locked(_turn(cold[0][0])):
         waiting = deque(_beyond_signals(_cold, cold))  # another may have compiled it meanwhile
         others = num_compilers(len(waiting)) - 1
         with Pool(max(1, others), "oocgraph-compile") as pool:
@@ -225,9 +224,9 @@ def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:
         logger.warning("compiling in this process instead of one of its own (which failed: %s)", failure)
 
 
-def _turn() -> str:
-    """Return the name of the lock of those that compile into the cache of this process."""
-    return f"compiling-{zlib.crc32(os.fsencode(cache_folder())) % NUM_TURNS}"
+def _turn(kernel: Any) -> str:
+    """Return the name of the lock of those that compile into the cache of this process, in which a kernel is to be."""
+    return f"compiling-{zlib.crc32(os.fsencode(kernel._cache.cache_path)) % NUM_TURNS}"
 
 
 def num_compilers(num_kernels: int) -> int:

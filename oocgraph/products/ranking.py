@@ -44,8 +44,8 @@ of itself, so float32 may go round in circles of this times damping / (1 - dampi
 SINGLE_VERTICES = 1 << 17
 """Vertices up to which ``auto`` never gathers float32: 1 MiB of float64, which the second-level cache of a core holds anyway."""
 
-SINGLE_STRENGTHS = 1e-20, 1e20
-"""Sums of weights between which float32 holds shares, which are ranks by these: others are lost, or infinite."""
+SINGLE_STRENGTHS = 1e-30, 1e20
+"""Sums of weights between which float32 holds shares, which are ranks by these, from 1e-15 to 1: others may be lost, or infinite."""
 
 STRENGTH_BLOCK = 1 << 20
 """Sums of weights that are looked at at a time."""
@@ -389,7 +389,7 @@ def check_strengths(name: str, strength: Array) -> None:
     Raises
     ------
     ArgumentError
-        One is infinite, or above 0 and so small that 1 divided by it is.
+        One is infinite, or above 0 and so small that a rank divided by it may be.
     """
     least, most = _extremes(strength)
     if not np.isfinite(most):
@@ -413,8 +413,8 @@ def precision_for(strength: Array, precision: Precision) -> Precision:
         return precision
     if precision == "single":
         raise ArgumentError(
-            f"oocgraph.precision is single, but the weights of vertices sum to {least:.3g} to {most:.3g}, and float32 holds no shares of "
-            f"such; set it to auto or double, or scale the weights to between {SINGLE_STRENGTHS[0]:g} and {SINGLE_STRENGTHS[1]:g}"
+            f"oocgraph.precision is single, but the weights of vertices sum to {least:.3g} to {most:.3g}, and float32 may not hold shares "
+            f"of such; set it to auto or double, or scale the weights to between {SINGLE_STRENGTHS[0]:g} and {SINGLE_STRENGTHS[1]:g}"
         )
     return "double"
 

@@ -108,7 +108,7 @@ class PageRankResult(VertexResult):
 
     @property
     def highest(self) -> str:
-        """The three vertices that rank highest, and their ranks, as text; empty where ids cannot be read, since the graph was replaced."""
+        """The three vertices that rank highest, and their ranks, as text; empty where ids cannot be read any more."""
         with suppress(StoreError):
             return ", ".join(f"{vertex!r} ({format_number(rank)})" for vertex, rank in self.top(3))
         return ""

@@ -126,7 +126,7 @@ class Shown(VertexMapping):
         return f"<{self._kind()}{self._answer()}; {self._run()}>"
 
     def _repr_html_(self) -> str:
-        first = {name: getattr(self, name) for name in self.answers}
+        first = {name: value for name in self.answers if (value := getattr(self, name)) != ""}
         rest = {name: value for name, value in self.summary().items() if is_single(value) and name not in first}
         return html_listing(self._kind(), {"num_vertices": self.ids.num_ids, **first}, rest)
 

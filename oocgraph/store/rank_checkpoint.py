@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -42,7 +42,7 @@ class RankCheckpoint:
     Parameters
     ----------
     folder
-        Made if it is not there; nothing else should be in it.
+        Made for the first state if it is not there; nothing else should be in it.
     run
         What tells the run from others, by the name of the setting: JSON values. A state of another run is refused.
 
@@ -54,11 +54,7 @@ class RankCheckpoint:
 
     def __init__(self, folder: str | os.PathLike[str], run: Mapping[str, Any]) -> None:
         self.folder, self._run = local_path(folder), dict(run)
-        self._is_new = not self.folder.exists()
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise output_error(error, self.folder) from error
+        _remove(self._make_folder())  # a run that is refused later leaves none
 
     @property
     def path(self) -> Path:
@@ -71,16 +67,24 @@ class RankCheckpoint:
         Raises
         ------
         OutputError
-            It cannot be written; the state before is still there. A folder that was made for the first one is removed.
+            It cannot be written; the state before is still there, and no folder that was made for it.
         """
+        made = self._make_folder()
         try:
             self._write(scalars, rank)
         except BaseException:
-            if self._is_new:
-                with suppress(OSError):
-                    self.folder.rmdir()
+            _remove(made)
             raise
-        self._is_new = False
+
+    def _make_folder(self) -> list[Path]:
+        """Make the folder; returns what was made, each folder before the one that holds it."""
+        missing = [one for one in (self.folder, *self.folder.parents) if not one.exists()]
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            _remove(missing)
+            raise output_error(error, self.folder) from error
+        return missing
 
     def _write(self, scalars: Mapping[str, Any], rank: Array) -> None:
         header = json.dumps({"run": self._run, "num_vertices": rank.size, "scalars": dict(scalars)}).encode()
@@ -157,3 +161,10 @@ class RankCheckpoint:
 
 def _crc_bytes(checksum: int) -> bytes:
     return checksum.to_bytes(4, "little")
+
+
+def _remove(folders: Iterable[Path]) -> None:
+    """Remove folders that are empty."""
+    for one in folders:
+        with suppress(OSError):
+            one.rmdir()

@@ -118,7 +118,7 @@ def test_planted_communities_are_found(tmp_path):
 
 @pytest.mark.parametrize(("name", "piece"), [*((name, None) for name in GRAPHS), ("kronecker", 256), ("grid", 256), ("geometric", 256)])
 def test_modularity_is_close_to_networkxs(tmp_path, monkeypatch, name, piece):
-    """With one batch of rows, or many; on average, and with any seed nearly."""
+    """With one batch of rows, or many; on average, since about one seed in ten ends some per cent below."""
     if piece:
         monkeypatch.setattr(edge_stream, "PIECE_BYTES", piece)
     graph = GRAPHS[name]()
@@ -128,7 +128,8 @@ def test_modularity_is_close_to_networkxs(tmp_path, monkeypatch, name, piece):
     found = [one.modularity for one in results]
     best = nx.community.modularity(graph, nx.community.louvain_communities(graph, seed=1))
     assert np.mean(found) >= 0.99 * best
-    assert min(found) >= 0.95 * best
+    assert sum(one >= 0.99 * best for one in found) >= 6
+    assert min(found) >= 0.93 * best
 
 
 def test_weights_and_resolution(tmp_path):

@@ -17,10 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from distributed import Client, LocalCluster, get_worker
+from distributed.core import Status
 
 from oocgraph import Resources, bfs, build_csr
+from oocgraph.clients import wait_for_workers, wanted
 from oocgraph.errors import ArgumentError, BudgetError, ClusterError, InputError
 from oocgraph.ingest.sources import dask_collections
+from tests.cluster.clusters import PATIENCE
 from tests.ingest.helpers_build import assert_same_store, budget_of
 
 
@@ -87,7 +90,7 @@ def load_and_count(index):
 
 
 def test_few_partitions_are_computed_ahead(threads_client, tmp_path):
-    """Those that wait on workers are bounded by the threads that these have."""
+    """Those that wait on workers are bounded by the threads that these have, and one more."""
     ahead = []
     COMPUTED.clear()
 
@@ -100,7 +103,7 @@ def test_few_partitions_are_computed_ahead(threads_client, tmp_path):
             dd.from_map(load_and_count, range(40), meta=pd.DataFrame({"source": [1], "target": [2]})), tmp_path / "g", progress=progress
         )
     assert sorted(COMPUTED) == list(range(40))
-    assert 1 <= max(ahead) <= sum(threads_client.nthreads().values())
+    assert 1 <= max(ahead) <= sum(threads_client.nthreads().values()) + 1
 
 
 def test_a_failing_partition_is_named_and_nothing_is_left(client, tmp_path):
@@ -175,29 +178,79 @@ def test_workers_that_go_for_good_are_not_waited_for_for_ever(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def count_slowly(frame):
+    COMPUTED.append(int(frame["source"].iloc[0]))
+    return slowly(frame)
+
+
 def test_workers_that_are_replaced_compute_what_was_lost(tmp_path):
+    """With what they have computed and nobody has fetched; a client that takes its time is not told that nobody came."""
+    frame = dd.from_pandas(EDGES, npartitions=6).map_partitions(count_slowly, meta=EDGES)
+    COMPUTED.clear()
+    with threads(1) as (cluster, _), dask.config.set({"oocgraph.worker-timeout": "1s"}):
+        first, taken = set(cluster.scheduler.workers), []
+
+        def progress(step, done, total):
+            if step == "copy edges" and not taken:
+                taken.append(done)
+                until(lambda: len(COMPUTED) >= 2)
+                cluster.scale(0)
+                until(lambda: not cluster.scheduler.workers)
+                threading.Timer(0.3, cluster.scale, [1]).start()
+                time.sleep(1.5)
+
+        assert build_csr(frame, tmp_path / "g", progress=progress).num_edges == 60
+        assert taken
+        assert not first & set(cluster.scheduler.workers)
+    assert len(COMPUTED) > 6
+
+
+def test_tasks_that_are_cancelled_are_said(tmp_path):
     frame = dd.from_pandas(EDGES, npartitions=6).map_partitions(slowly, meta=EDGES)
-    with threads(1) as (cluster, client):
-
-        def replace():
-            client.retire_workers([next(iter(cluster.scheduler.workers))])
-            cluster.scale(2)
-
-        leaving = threading.Timer(0.7, replace)
-        leaving.start()
-        assert build_csr(frame, tmp_path / "g").num_edges == 60
-        leaving.join()
+    with threads(1) as (_, client):
+        restarting = threading.Timer(0.7, client.restart, kwargs={"wait_for_workers": False})
+        restarting.start()
+        with pytest.raises(ClusterError, match=r"has been cancelled, by client\.restart"):
+            build_csr(frame, tmp_path / "g")
+        restarting.join()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_adaptive_cluster_that_begins_without_workers(tmp_path):
-    """It starts one for tasks that wait, and retires it when it has had nothing to do for a while."""
+    """It starts one for tasks that wait, more as long as some do, and retires them when they have had nothing to do for a while."""
+    frame = dd.from_pandas(EDGES, npartitions=12).map_partitions(count_slowly, meta=EDGES)
     with threads(0) as (cluster, _):
-        cluster.adapt(minimum=0, maximum=1, interval="200ms", wait_count=5)
-        graph = build_csr(dd.from_pandas(EDGES, npartitions=3), tmp_path / "g")
+        cluster.adapt(minimum=0, maximum=2, interval="200ms", wait_count=10, target_duration="100ms")
+        graph, most = None, []
+
+        def progress(step, done, total):
+            most.append(len(cluster.scheduler.workers))
+
+        graph = build_csr(frame, tmp_path / "g", progress=progress)
         assert graph.num_edges == 60
-        while cluster.scheduler.workers:
-            time.sleep(0.1)
+        assert max(most) == 2
+        until(lambda: not cluster.scheduler.workers)
         assert bfs(graph, 0, result_store=tmp_path / "r").depth == 60
+
+
+def test_a_worker_that_is_closing_is_none(threads_client):
+    """The scheduler lists it until it has gone, and gives it no tasks: another must be asked for."""
+    with threads(1) as (cluster, client):
+        (worker,) = cluster.scheduler.workers.values()
+        worker.status = Status.closing_gracefully
+        with wanted(client):
+            until(lambda: any(key.startswith("oocgraph-waits") for key in cluster.scheduler.tasks))
+            assert wait_for_workers(client, 1, 0) == 0
+        until(lambda: not cluster.scheduler.tasks)
+        worker.status = Status.running
+        assert wait_for_workers(client, 1, 0) == 1
 
 
 def test_clients_that_cannot_be_used_are_refused(tmp_path):

@@ -9,7 +9,6 @@ import time
 
 import pytest
 
-from oocgraph.kernels import load
 from oocgraph.locks import MOST_SECONDS, locked
 from tests.capped import run_capped
 
@@ -93,21 +92,27 @@ def test_a_process_whose_kernels_others_compile_does_not_get_ready_to_compile(tm
     assert "compiling" in done.stderr
 
 
-def test_those_that_compile_into_other_caches_are_not_waited_for(tmp_path, monkeypatch):
+TURN = """
+from oocgraph.kernels import load
+from oocgraph.kernels.components import begin
+print(load._turn(begin), end="")
+"""
+
+
+def test_those_that_compile_into_other_caches_are_not_waited_for(tmp_path):
     """Of one cache one compiles at a time, whoever that is."""
 
-    def turn(cache):
-        monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
-        return load._turn()
+    def ask(code, cache):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+        return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment).stdout
 
     caches = [tmp_path / str(i) for i in range(64)]
-    other = next(cache for cache in caches if turn(cache) != turn(caches[0]))
-    assert turn(caches[0]) == turn(caches[0])
-    with locked(turn(caches[0])):
+    turn = ask(TURN, caches[0])
+    other = next(cache for cache in caches if ask(TURN, cache) != turn)
+    assert ask(TURN, caches[0]) == turn
+    with locked(turn):
         began = time.monotonic()
-        environment = os.environ | {"NUMBA_CACHE_DIR": str(other)}
-        done = subprocess.run([sys.executable, "-c", IS_COLD], check=True, capture_output=True, text=True, env=environment)
-        assert done.stdout == "1 False\n"
+        assert ask(IS_COLD, other) == "1 False\n"
         assert time.monotonic() - began < MOST_SECONDS
 
 

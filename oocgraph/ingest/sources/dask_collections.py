@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from oocgraph.clients import LOOK_SECONDS, Attendance, ask, check_client, fetch, wait_for_tasks, wait_for_worker, workers_of
+from oocgraph.clients import ask, check_client, results_of, wait_for_tasks, wait_for_worker, workers_of
 from oocgraph.config import settings
 from oocgraph.errors import InputError, OocGraphError
 from oocgraph.ingest.edges import EdgeBlock
@@ -178,28 +178,28 @@ def _here(partitions: _Partitions) -> Iterator[tuple[int, Fetch]]:
 
 
 def _on_workers(partitions: _Partitions, client: Any) -> Iterator[tuple[int, Fetch]]:
-    """Compute the partitions on the workers of a client, as many at once as they have threads."""
+    """Compute the partitions on the workers of a client, as many at once as they have threads.
+
+    One more waits, so that an adaptive cluster has a reason to grow.
+    """
     check_client(client)
     with seceded():
         seconds = settings().worker_timeout
         wait_for_worker(client, seconds)
-        attendance = Attendance(client, seconds)
-        num_threads = sum(one["nthreads"] for one in workers_of(client).values())
-        waiting = iter(partitions.tasks)
-        ahead = deque(client.compute(list(tasks)) for tasks in islice(waiting, max(1, num_threads)))
+        waiting, ahead = iter(partitions.tasks), deque[Any]()
         for index in range(len(partitions.tasks)):
+            num_threads = sum(one["nthreads"] for one in workers_of(client).values())
+            ahead.extend(client.compute(list(tasks)) for tasks in islice(waiting, max(0, num_threads + 1 - len(ahead))))
             futures = ahead.popleft()
-            wait_for_tasks(client, futures, attendance)
+            wait_for_tasks(client, futures, seconds)
             sizes = ask(client, client.nbytes, keys=[future.key for future in futures], summary=False)
-            yield sum(sizes.values()), partial(_fetched, partitions, index, client, futures, attendance)
+            yield sum(sizes.values()), partial(_fetched, partitions, index, client, futures, seconds)
             del futures
-            if (tasks := next(waiting, None)) is not None:
-                ahead.append(client.compute(list(tasks)))
 
 
-def _fetched(partitions: _Partitions, index: int, client: Any, futures: Sequence[Any], attendance: Attendance) -> tuple[Any, ...]:
+def _fetched(partitions: _Partitions, index: int, client: Any, futures: Sequence[Any], seconds: float) -> tuple[Any, ...]:
     with _computing(partitions, index):
-        return tuple(fetch(client, futures, meanwhile=attendance, interval_seconds=LOOK_SECONDS))
+        return tuple(results_of(client, futures, seconds))
 
 
 @contextmanager
