@@ -60,6 +60,10 @@ class SlowClient:
             self.at_last()
         return {"workers": dict(self.workers)}
 
+    def submit(self, _function, *, key):
+        """Take a task that waits for a worker, for which none comes."""
+        return SimpleNamespace(key=key, release=lambda: None)
+
     def look(self):
         """Look at the workers from the thread that waits."""
         asyncio.run_coroutine_threadsafe(self.identity(-1), self.loop.asyncio_loop).result()
