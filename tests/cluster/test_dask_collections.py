@@ -166,15 +166,23 @@ def test_a_client_without_workers_is_refused(tmp_path):
         build_csr(da.ones((4, 2), dtype=int), tmp_path / "g")
 
 
-def test_workers_that_go_for_good_are_not_waited_for_for_ever(tmp_path):
-    """Dask would wait for them."""
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [
+        (lambda cluster, _: cluster.scale(0), r"has no workers, and none came within 1 s"),
+        (lambda _, client: client.restart(wait_for_workers=False), r"has been cancelled, by client\.restart"),
+    ],
+    ids=["all workers go for good", "the tasks are cancelled"],
+)
+def test_what_will_never_be_computed_is_not_waited_for(tmp_path, happens, said):
+    """Dask would wait for it for ever, or raise an error of its own."""
     frame = dd.from_pandas(EDGES, npartitions=6).map_partitions(slowly, meta=EDGES)
-    with threads(1) as (cluster, _), dask.config.set({"oocgraph.worker-timeout": "1s"}):
-        leaving = threading.Timer(0.7, cluster.scale, [0])
-        leaving.start()
-        with pytest.raises(ClusterError, match=r"has no workers, and none came within 1 s"):
+    with threads(1) as (cluster, client), dask.config.set({"oocgraph.worker-timeout": "1s"}):
+        happening = threading.Timer(0.7, happens, [cluster, client])
+        happening.start()
+        with pytest.raises(ClusterError, match=said):
             build_csr(frame, tmp_path / "g")
-        leaving.join()
+        happening.join()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -212,17 +220,6 @@ def test_workers_that_are_replaced_compute_what_was_lost(tmp_path):
     assert len(COMPUTED) > 6
 
 
-def test_tasks_that_are_cancelled_are_said(tmp_path):
-    frame = dd.from_pandas(EDGES, npartitions=6).map_partitions(slowly, meta=EDGES)
-    with threads(1) as (_, client):
-        restarting = threading.Timer(0.7, client.restart, kwargs={"wait_for_workers": False})
-        restarting.start()
-        with pytest.raises(ClusterError, match=r"has been cancelled, by client\.restart"):
-            build_csr(frame, tmp_path / "g")
-        restarting.join()
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_an_adaptive_cluster_that_begins_without_workers(tmp_path):
     """It starts one for tasks that wait, more as long as some do, and retires them when they have had nothing to do for a while."""
     frame = dd.from_pandas(EDGES, npartitions=12).map_partitions(count_slowly, meta=EDGES)
@@ -240,7 +237,7 @@ def test_an_adaptive_cluster_that_begins_without_workers(tmp_path):
         assert bfs(graph, 0, result_store=tmp_path / "r").depth == 60
 
 
-def test_a_worker_that_is_closing_is_none(threads_client):
+def test_a_worker_that_is_closing_is_none():
     """The scheduler lists it until it has gone, and gives it no tasks: another must be asked for."""
     with threads(1) as (cluster, client):
         (worker,) = cluster.scheduler.workers.values()

@@ -100,7 +100,7 @@ print(load._turn(begin), end="")
 
 
 def test_those_that_compile_into_other_caches_are_not_waited_for(tmp_path):
-    """Of one cache one compiles at a time, whoever that is."""
+    """Of those that share a cache, one compiles at a time."""
 
     def ask(code, cache):
         environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}

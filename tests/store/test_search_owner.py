@@ -252,7 +252,7 @@ def test_file_that_cannot_be_read_while_it_is_locked(store, monkeypatch):
     """As on some network file systems: the file is then recognised by its inode."""
 
     def unreadable(path):
-        path.stat()  # one that is missing is told so
+        path.stat()  # raises an error if it is missing
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(search_owner, "open_file", unreadable)
