@@ -6,14 +6,19 @@ import ctypes
 import mmap
 import os
 import sys
+import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oocgraph.machine import TRIM_BYTES, TRIM_THRESHOLD, return_freed_bytes
+from oocgraph.machine import TRIM_BYTES, TRIM_THRESHOLD, return_end_of_arena, return_freed_bytes
 from oocgraph.types import Array
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 MMAP_THRESHOLD = -3
 """``M_MMAP_THRESHOLD`` of ``mallopt(3)``."""
@@ -55,12 +60,40 @@ def kept_bytes_of(limit_bytes: int, threads: int) -> int:
     return max(TRIM_BYTES, min(MOST_KEPT_BYTES, int(KEPT_SHARE * limit_bytes / threads)))
 
 
+LOOP_SECONDS = 0.1
+"""How long the thread of an event loop may take to begin."""
+
 _mapped_above, _kept_bytes = MMAP_BYTES, TRIM_BYTES
+
+_loops: weakref.WeakSet[AbstractEventLoop] = weakref.WeakSet()
 
 
 def map_buffers_of_codecs() -> None:
     """Have the buffers of codecs mapped and unmapped by themselves, from now on."""
     _set_allocator(CODEC_MMAP_BYTES, _kept_bytes)
+
+
+def clear_behind(loop: AbstractEventLoop) -> None:
+    """Have the thread of an event loop, which holds what comes over a network, give back what it has freed in `return_all_freed`, too."""
+    _loops.add(loop)
+
+
+def return_all_freed() -> None:
+    """Give what this process has freed back to the system, in tenths of a millisecond; it keeps little of what it frees from now on."""
+    _set_allocator(_mapped_above, _kept_bytes)
+    waits = []
+    for loop in list(_loops):
+        if loop.is_running():
+            waits.append(threading.Event())
+            loop.call_soon_threadsafe(_return_in_loop, waits[-1])
+    for wait in waits:
+        wait.wait(LOOP_SECONDS)
+    return_freed_bytes()
+
+
+def _return_in_loop(done: threading.Event) -> None:
+    return_end_of_arena()
+    done.set()
 
 
 def _set_allocator(mapped_above: int, kept_bytes: int) -> None:

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from types import TracebackType
 
+from oocgraph.allocator import return_all_freed
 from oocgraph.config import parse_bytes
 from oocgraph.errors import BudgetError
-from oocgraph.machine import available_bytes, cgroup_limit_bytes, kernel_text, kib_of, return_freed_bytes
+from oocgraph.machine import available_bytes, cgroup_limit_bytes, kernel_text, kib_of
 from oocgraph.pool import start
 
 SAMPLE_SECONDS = 0.01
@@ -136,18 +137,24 @@ def enough_memory(needed_bytes: int) -> str:
     )
 
 
+ROOM_BYTES = 256 << 20
+"""Where a budget leaves less than this, what the C library keeps of earlier runs is given back: 10 to 60 MiB, whose pages cost the next run
+some milliseconds then."""
+
 _refused = threading.Event()
 """Set where a budget has been refused: by then parts of the work may have been done, and what they held is free, but not given back."""
 
 
-def bytes_before() -> int:
-    """Return what the process holds before a run; after a refusal without what the C library keeps of the work that was given up.
+def bytes_before(limit_bytes: int) -> int:
+    """Return what the process holds before a run within `limit_bytes`; where they leave little room, without what has been freed.
 
-    The refusal named a budget that works for a process as it was: with it, those 9 - 30 MiB would be refused again.
+    A budget that was enough, or that a refusal has named, would be refused the next time otherwise.
     """
-    if _refused.is_set():
-        _refused.clear()
-        return_freed_bytes()
+    held = host_bytes()
+    if limit_bytes - held >= ROOM_BYTES and not _refused.is_set():
+        return held
+    _refused.clear()
+    return_all_freed()
     return host_bytes()
 
 
@@ -180,12 +187,16 @@ class Budget:
     """
 
     limit_bytes: int
-    baseline_bytes: int = field(default_factory=bytes_before)
+    baseline_bytes: int = -1
     reservations: dict[str, int] = field(default_factory=dict)
     alternatives: dict[str, int] = field(default_factory=dict)
     following_bytes: int = 0
     reclaim: Callable[[int], int] | None = field(default=None, repr=False)
     _is_all_or_none: bool = field(default=False, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.baseline_bytes < 0:
+            self.baseline_bytes = bytes_before(self.limit_bytes)
 
     @property
     def reserved_bytes(self) -> int:
@@ -294,6 +305,7 @@ class Budget:
             The largest of the alternatives does not fit.
         """
         if self.alternatives and self.least_bytes > self.limit_bytes:
+            _refused.set()
             name, size = max(self.alternatives.items(), key=lambda one: one[1])
             raise BudgetError(
                 f"{name} needs {format_bytes(size)} beside the interpreter and imports {format_bytes(self.baseline_bytes)}, but the memory "

@@ -8,9 +8,11 @@ import sys
 
 import pytest
 
+from oocgraph import generate_uniform
 from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget
 from tests.budget_draws import Draws, judge
+from tests.processes import searched_again
 
 NUM_DRAWS = int(os.environ.get("OOCGRAPH_BUDGET_DRAWS", "8"))
 """Draws; 200 before a release (`python -m tests.budget_draws 200` tells of each as it goes)."""
@@ -74,3 +76,9 @@ def test_what_a_refused_run_has_left_is_given_back_before_the_next(free, where):
     kept, given_back = map(int, found.split())
     assert kept >= 20
     assert given_back <= 12
+
+
+def test_a_budget_that_was_enough_is_enough_again(disk_path_factory):
+    """What the first search has freed is not held against the next."""
+    graph = generate_uniform(16, disk_path_factory.mktemp("again") / "g.zarr", edge_factor=64)
+    assert set(searched_again(graph.url, None)) == {str(graph.num_vertices)}

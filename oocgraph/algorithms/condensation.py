@@ -114,5 +114,5 @@ def _check_build(store: CSRStore, asked: Resources) -> None:
     """
     codec = settings().codec
     load_build(codec)
-    budget = Budget(asked.limit_bytes, bytes_before() + store.num_rows * store.index_dtype.itemsize + SLACK_BYTES)
+    budget = Budget(asked.limit_bytes, bytes_before(asked.limit_bytes) + store.num_rows * store.index_dtype.itemsize + SLACK_BYTES)
     plan_sizes(budget, workers_for(asked.num_threads, budget.available_bytes), 0, compressed=codec != "none")

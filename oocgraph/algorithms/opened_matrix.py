@@ -50,7 +50,7 @@ class OpenedMatrix(HoldsOnDevices, Closing):
         self.matrix, self.resources = matrix, resources
         self._lifetime = Lifetime(f"a matrix of shape {matrix.shape}")
         self._on_devices = KeptOnDevices()
-        self._limit_bytes, self._baseline_bytes = resources.limit_bytes, bytes_before()
+        self._limit_bytes, self._baseline_bytes = resources.limit_bytes, bytes_before(resources.limit_bytes)
 
     def check(self) -> None:
         """Refuse to do anything once it is closed."""

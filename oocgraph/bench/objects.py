@@ -2,17 +2,20 @@
 
 In: the URL of a graph, a delay. Out: a `Report`: requests of a search, the most of them under way at once, seconds, bytes by the graph's
 edges; ``ratio`` is the seconds by those of ``cat_ranges`` for the neighbours of all vertices in pieces of 1 MiB, in the same round, all at
-once. All requests go through a proxy of this machine, a process of its own, that delays each (`oocgraph.bench.proxy`).
+once. All requests go through a proxy of this machine that delays each (`oocgraph.bench.proxy`). It and the reader beside are processes of
+their own: what they hold is not in the search's budget.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
 from oocgraph.algorithms.bfs import bfs
-from oocgraph.bench.child import Child
+from oocgraph.bench.child import Child, answer
 from oocgraph.bench.harness import Report, in_turn, medians, paired_ratios
 from oocgraph.bench.sources import draw_sources, source_ids
 from oocgraph.config import settings
@@ -57,16 +60,19 @@ def bench_objects(
             f"oocgraph.storage-options has the endpoint_url {server!r}; a proxy needs a server at http://, such as one of this machine"
         )
     resources = Resources(memory_budget=memory_budget, threads=threads, device="cpu", client=False)
-    with Child("oocgraph.bench.proxy", server, str(delay_seconds), who="the proxy") as proxy:
+    proxy = Child("oocgraph.bench.proxy", server, str(delay_seconds), who="the proxy")
+    with proxy, Child("oocgraph.bench.objects", url, who="the reader beside") as reader:
         options["client_kwargs"] = {**options["client_kwargs"], "endpoint_url": proxy.load["address"]}
         store = open_graph(url, storage_options=options)
         sources = source_ids(store, draw_sources(store, num_sources, seed))
-        last = bfs(store, sources[-1], resources=resources)  # kernels are loaded, and connections are open
+        # kernels are loaded, and connections are open
+        last = bfs(store, sources[-1], resources=resources)
+        reader.ask(json.dumps(options))
 
         def search(source: Any) -> Mapping[str, Any]:
             return _counted(proxy, lambda: bfs(open_graph(url, storage_options=options), source, resources=resources))
 
-        subjects = {"search": search, "cat_ranges": lambda _: _counted(proxy, lambda: _cat_ranges(store, options))}
+        subjects = {"search": search, "cat_ranges": lambda _: _counted(proxy, lambda: reader.ask(json.dumps(options)))}
         rows = in_turn(subjects, sources, progress, phase="searching")
     invalid = []
     try:
@@ -106,3 +112,18 @@ def _cat_ranges(store: CSRStore, options: Mapping[str, Any]) -> None:
             first, last = ((one - chunk * array.chunk_length) * array.dtype.itemsize for one in (start, stop))
             pieces += [(f"{path}/{array.name}/c/{chunk}", a, min(last, a + REQUEST_BYTES)) for a in range(first, last, REQUEST_BYTES)]
     file_system.cat_ranges(*(list(column) for column in zip(*pieces, strict=True)))
+
+
+def main(url: str) -> None:
+    """Read as a child (`oocgraph.bench.child`) the neighbours of all vertices, at each line of storage options."""
+    answer()
+    store = None
+    for line in sys.stdin:
+        options = json.loads(line)
+        store = store or open_graph(url, storage_options=options)
+        _cat_ranges(store, options)
+        answer()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

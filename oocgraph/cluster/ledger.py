@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from oocgraph.errors import BudgetError
-from oocgraph.memory import Budget, default_budget_bytes, effective_budget_bytes, host_bytes, mapped_bytes
+from oocgraph.memory import Budget, bytes_before, default_budget_bytes, effective_budget_bytes, host_bytes, mapped_bytes
 
 MARGIN = 0.05
 """Budget of a worker below the share of its memory at which Dask begins to spill results, or ends the worker."""
@@ -92,7 +92,9 @@ class WorkerLedger:
     def opening(self, requested: str | int | None) -> Iterator[Budget]:
         """Yield a budget beside all that is reserved; what is reserved with it inside stays in the books until `close`."""
         with self.lock:
-            budget = Budget(self.limit_bytes(requested), baseline_bytes=self.untouched_bytes + host_bytes(), reclaim=self.reclaim)
+            limit = self.limit_bytes(requested)
+            held = bytes_before(limit)
+            budget = Budget(limit, baseline_bytes=self.untouched_bytes + held, reclaim=self.reclaim)
             self.note(budget)
             try:
                 yield budget

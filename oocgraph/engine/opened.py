@@ -64,7 +64,7 @@ class Unopened(HoldsOnDevices):
     def within(self, compute: Callable[[Budget], Found]) -> Found:
         """Return what `compute` makes within a budget, which it charges first."""
         if self.baseline_bytes is None:
-            self.baseline_bytes = bytes_before()
+            self.baseline_bytes = bytes_before(self._limit_bytes)
         return compute(Budget(self._limit_bytes, self.baseline_bytes, following_bytes=self._following_bytes))
 
     def edges(self, store: CSRStore, budget: Budget, **options: Any) -> EdgeStream:

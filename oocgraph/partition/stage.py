@@ -102,11 +102,11 @@ class Stage:
         charges = stage_bytes(self.store, spec, self.compiled, threads)
         compiler = {"compiling the policy": COMPILER_BYTES} if spec.policy.compiled else {}
         # before anything is read; once more when the compiler has taken what it needs
-        _reserve(Budget(limit_bytes, bytes_before() + untouched_bytes, following_bytes=spec.following_bytes), charges | compiler)
+        _reserve(Budget(limit_bytes, bytes_before(limit_bytes) + untouched_bytes, following_bytes=spec.following_bytes), charges | compiler)
         self.compiled = compile_policy(spec.policy, self.prop)
         columns = [self.store.array(f"{spec.group}/{name}").dtype.newbyteorder("=").name for name in spec.columns]
         load_cusp_kernels(self.store.index_dtype.name, self.master_dtype.name, columns)
-        self.budget = Budget(limit_bytes, baseline_bytes=bytes_before() + untouched_bytes - charges.get(DEGREES, 0))
+        self.budget = Budget(limit_bytes, baseline_bytes=bytes_before(limit_bytes) + untouched_bytes - charges.get(DEGREES, 0))
         _reserve(self.budget, charges)
         self.masters: Array = np.full(self.store.num_rows, -1, self.master_dtype)
         self.masters_file = PreallocatedArray(spec.root, MASTERS, self.master_dtype, self.store.num_rows)

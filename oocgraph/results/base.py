@@ -193,7 +193,7 @@ class VertexResult(Shown):
 
     def free_bytes(self) -> int:
         """Return what the memory budget leaves now."""
-        return self.memory_budget - bytes_before()
+        return self.memory_budget - bytes_before(self.memory_budget)
 
     def streamed(self) -> VertexResult:
         """Return the same result as it is streamed best."""

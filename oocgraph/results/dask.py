@@ -167,7 +167,8 @@ class DaskBFSResult(BFSResult):
 
     def free_bytes(self) -> int:
         """Return what the client's own memory budget leaves."""
-        return effective_budget_bytes(settings().memory_budget) - bytes_before()
+        budget_bytes = effective_budget_bytes(settings().memory_budget)
+        return budget_bytes - bytes_before(budget_bytes)
 
     def streamed(self) -> BFSResult:
         """Return a result that holds levels and parents in store order, where the client has room for them: each file is read once then."""

@@ -118,7 +118,7 @@ def _affordable(store: CSRStore, most: int, memory_budget: str | int | None, fol
         one, two = (structure_bytes(store, threads) + threads * 2 * READ_BYTES for threads in (1, 2))
     except CorruptStoreError:
         pass  # the check itself reports what is missing, with all else that is wrong; no structure is looked at then
-    budget.baseline_bytes, budget.following_bytes = bytes_before(), following_bytes
+    budget.baseline_bytes, budget.following_bytes = bytes_before(budget.limit_bytes), following_bytes
     budget.reserve("the check by one thread", SLACK_BYTES + one)
     return 1 + min(most - 1, budget.available_bytes // (two - one))
 

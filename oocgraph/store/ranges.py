@@ -18,6 +18,7 @@ import zarr
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, Store
 from zarr.storage import FsspecStore, WrapperStore
 
+from oocgraph.allocator import clear_behind
 from oocgraph.config import settings
 from oocgraph.store.metadata import MAX_METADATA_BYTES
 from oocgraph.types import Array
@@ -47,6 +48,7 @@ class RangeStore(WrapperStore[Store]):  # type: ignore[misc]
         """Get a value for Zarr, by a range: file systems ask for the size of what they are to get as a whole, one request more."""
         self._loop, self._prototype = asyncio.get_running_loop(), prototype
         self._slots = asyncio.Semaphore(settings().io_threads)
+        clear_behind(self._loop)
         found = await self._within(super().get(key, prototype, byte_range or RangeByteRequest(0, MAX_METADATA_BYTES + 1)))
         if found is not None:
             self.metadata[key] = bytes(found.to_bytes())

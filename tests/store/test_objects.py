@@ -19,6 +19,7 @@ from oocgraph.errors import OutputError, OutputExistsError, StoreError, StoreNot
 from oocgraph.memory import Budget, host_bytes
 from oocgraph.store.check import check_store
 from oocgraph.store.vertices import VertexIds
+from tests.processes import searched_again
 from tests.store.objects import BreakingProxy, options_of, s3_server
 
 fsspec = pytest.importorskip("fsspec")
@@ -119,6 +120,12 @@ def test_edges_that_do_not_fit_come_in_many_requests_at_once(tmp_path, proxy, op
     assert traffic.most_in_flight >= 16
     assert remote.edge_bytes <= traffic.body_bytes < 1.6 * remote.edge_bytes
     assert sorted(np.asarray(found.level)[np.asarray(found.level) < 255].tolist()) == sorted(expected.tolist())
+
+
+def test_a_budget_that_was_enough_is_enough_again(tmp_path, proxy, options):
+    """What the thread that fetches has freed is given back before the next search."""
+    graph = generate_uniform(16, tmp_path / "u.zarr", edge_factor=64)
+    assert set(searched_again(uploaded(graph, options), options)) == {str(graph.num_vertices)}
 
 
 def cut_runtime(store, monkeypatch):
