@@ -97,7 +97,8 @@ def write_merged(group: str, sides: Sequence[Side], classes: DegreeClasses, job:
     merging = _Merging(group, sides, classes, job, num_planes, limit)
     target, total = GroupWriter(group, classes, job, num_planes), sum(side.store.attributes.num_stored_edges for side in sides)
     for block in _results(merging, _blocks(group, sides, num_vertices, limit, job.workers), limit, job):
-        block.indptr[:] += target.num_entries
+        for starts in block.indptr:
+            np.add(starts, target.num_entries, out=starts)
         target.append(block)
         merging.reuse(block)
         job.progress(f"write {group}", target.num_entries, total)
@@ -217,5 +218,11 @@ class _Merging:
             if same.any():  # another thread may have found some meanwhile
                 self.has_parallel = True
         return RowBlock(
-            indices, columns, indptr, planes.astype(index_dtype(self._classes.num_vertices), copy=False), plane_offsets, loops, loops.size
+            indices,
+            columns,
+            (indptr,),
+            planes.astype(index_dtype(self._classes.num_vertices), copy=False),
+            plane_offsets,
+            loops,
+            loops.size,
         )

@@ -5,8 +5,9 @@ In: bins of keys ``row << bits | col`` in store order. Out: the arrays of one gr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,43 +15,73 @@ from oocgraph.external_sort.oversize import Piece, RangedFiles, pieces
 from oocgraph.external_sort.workers import Spare
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.planes import new_planes
-from oocgraph.kernels.build import deal_planes, split_rows
+from oocgraph.kernels.build import deal_planes, fill_row_starts, rows_with_entries, split_rows
 from oocgraph.store import layout
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.records import Records, key_bits, sort_records
 from oocgraph.store.writer import ArrayWriter
 from oocgraph.types import Array, index_dtype
 
+STARTS_ROWS = 1 << 18
+"""Rows whose starts are made at a time where most have no entries."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
-    """The entries of one piece, ready to be written."""
+    """The entries of one piece, ready to be written; `indptr` in pieces."""
 
     indices: Array
     columns: Records
-    indptr: Array
+    indptr: Iterable[Array]
     planes: Array
     plane_offsets: Array
     loops: Array
     num_loops: int
 
 
+@dataclass(frozen=True, slots=True)
+class SparseStarts:
+    """Where rows begin, most of which have no entries: those that have some, and the number of keys below each.
+
+    Rows without entries may be any number more than keys: the sinks of a directed graph in degree order are one piece.
+    """
+
+    first: int
+    stop: int
+    offset: int
+    num_keys: int
+    rows: Array
+    starts: Array
+
+    def __iter__(self) -> Iterator[Array]:
+        place = 0
+        for first in range(self.first, self.stop, STARTS_ROWS):
+            indptr = np.empty(min(STARTS_ROWS, self.stop - first), np.int64)
+            place = fill_row_starts(self.rows, self.starts, first, self.offset, self.num_keys, place, indptr)
+            yield indptr
+
+    @property
+    def lengths(self) -> Array:
+        """Number of keys of rows, (n,) int64: first those of a row that began before, or 0."""
+        if self.rows.size and int(self.rows[0]) < self.first:
+            return np.diff(self.starts.astype(np.int64), append=self.num_keys)
+        return np.diff(self.starts.astype(np.int64), prepend=0, append=self.num_keys)
+
+
 def write_group(group: str, entries: RangedFiles, classes: DegreeClasses, job: Job, *, num_planes: int) -> tuple[int, int]:
     """Write one group; return its number of entries and of self-loops."""
     num_vertices = classes.num_vertices
     bits, dtype = key_bits(num_vertices), index_dtype(num_vertices)
-    parts = _parts(pieces(entries, job.sizes.capacity, job.workers), job.sizes.capacity)
+    parts = _parts(pieces(entries, job.sizes.capacity, job.workers), job.sizes.capacity, num_vertices, bits)
     spare = Spare(dtype)  # memory of indices that are written
 
     def rows(part: _Part) -> RowBlock:
-        piece, offset = part.piece, part.offset
+        offset, first, stop = part.offset, part.first_row, part.stop_row
         keys, *columns = _sorted_records(part, job, len(parts))
-        if part.skip:
-            first, stop = 0, 0
-        else:
-            first, stop = -(-piece.low >> bits), min(num_vertices, -(-piece.high >> bits))
-        indices, indptr = spare.get(keys.size, offset), np.empty(max(0, stop - first), np.int64)
-        num_loops = split_rows(keys, np.uint64(bits), first, offset, indices, indptr)
+        is_sparse = stop - first > max(keys.size, STARTS_ROWS)
+        indices, starts = spare.get(keys.size, offset), np.empty(0 if is_sparse else stop - first, np.int64)
+        num_loops = split_rows(keys, np.uint64(bits), first, offset, indices, starts)
+        indptr = _sparse_starts(keys, bits, first, stop, offset, dtype) if is_sparse else (starts,)
         loops = np.empty(0, dtype)
         if num_loops:
             loops = indices[(keys >> np.uint64(bits)) == indices]
@@ -58,7 +89,8 @@ def write_group(group: str, entries: RangedFiles, classes: DegreeClasses, job: J
         if num_planes and keys.size:
             planes = job.scratch.get("planes", keys.size, dtype)
             carry = offset - classes.row_start(int(keys[0]) >> bits)
-            lengths = np.diff(indptr, prepend=offset, append=offset + keys.size)  # the first is what is here of a row that began before
+            # the first is what is here of a row that began before
+            lengths = indptr.lengths if isinstance(indptr, SparseStarts) else np.diff(starts, prepend=offset, append=offset + keys.size)
             deal_planes(indices, lengths, carry, plane_offsets, planes)
             planes = planes[: plane_offsets[-1]].copy()
         return RowBlock(indices, tuple(columns), indptr, planes, plane_offsets, loops, num_loops)
@@ -68,6 +100,12 @@ def write_group(group: str, entries: RangedFiles, classes: DegreeClasses, job: J
         target.append(block)
         spare.put(block.indices)
     return target.finish()
+
+
+def _sparse_starts(keys: Array, bits: int, first: int, stop: int, offset: int, dtype: np.dtype[Any]) -> SparseStarts:
+    found, starts = np.empty(keys.size, dtype), np.empty(keys.size, np.uint32)
+    count = rows_with_entries(keys, np.uint64(bits), found, starts)
+    return SparseStarts(first, stop, offset, keys.size, found[:count], starts[:count])
 
 
 class GroupWriter:
@@ -90,7 +128,8 @@ class GroupWriter:
         self._indices.append(block.indices)
         for column, values in zip(self._columns, block.columns, strict=True):
             column.append(values)
-        self._indptr.append(block.indptr)
+        for starts in block.indptr:
+            self._indptr.append(starts)
         if self._planes is not None:
             self._planes.append(block.planes, block.plane_offsets)
         self.num_entries, self.num_loops = self.num_entries + block.indices.size, self.num_loops + block.num_loops
@@ -98,9 +137,14 @@ class GroupWriter:
             self._self_loops = self._self_loops or self._job.writer.create(layout.SELF_LOOPS, self._dtype)
             self._self_loops.append(block.loops)
 
+    def _start_rows(self, stop: int) -> None:
+        """Begin rows up to `stop` behind all entries."""
+        while (missing := stop - self._indptr.length) > 0:
+            self._indptr.append(np.full(min(missing, STARTS_ROWS), self.num_entries))
+
     def finish(self) -> tuple[int, int]:
         """End after the last block; return the number of entries and of self-loops."""
-        self._indptr.append(np.array([self.num_entries]))
+        self._start_rows(self._classes.num_vertices + 1)
         if self._planes is not None:
             self._planes.finish()
             writer, classes = self._job.writer, self._classes
@@ -112,21 +156,24 @@ class GroupWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one thread sorts at a time: a piece, or a share of one that is a single entry repeated too often."""
+    """What one thread sorts at a time: a piece, or a share of one that is a single entry repeated too often. It begins some rows."""
 
     piece: Piece[RangedFiles]
     offset: int
-    skip: int
     length: int
+    first_row: int
+    stop_row: int
 
 
-def _parts(all_pieces: Sequence[Piece[RangedFiles]], capacity: int) -> list[_Part]:
+def _parts(all_pieces: Sequence[Piece[RangedFiles]], capacity: int, num_rows: int, bits: int) -> list[_Part]:
+    """Cut what is sorted. Rows between two pieces, of which there are no keys, are begun by the second; those behind the last by nobody."""
     parts = []
-    offset = 0
+    offset = row = 0
     for piece in all_pieces:
         step = max(1, piece.count if piece.count <= capacity or piece.files.columns else capacity)
         for skip in range(0, max(1, piece.count), step):
-            parts.append(_Part(piece, offset + skip, skip, min(step, piece.count - skip)))
+            before, row = row, max(row, min(num_rows, -(-piece.high >> bits)))
+            parts.append(_Part(piece, offset + skip, min(step, piece.count - skip), before, row))
         offset += piece.count
     return parts
 

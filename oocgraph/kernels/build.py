@@ -278,6 +278,31 @@ def split_rows(keys: Any, col_bits: Any, first_row: Any, offset: Any, indices: A
 
 
 @nb.njit(nogil=True, cache=True)
+def rows_with_entries(keys: Any, col_bits: Any, rows: Any, starts: Any) -> Any:
+    """Write the rows of sorted keys, each once, and the number of keys below each; return how many they are."""
+    count = np.int64(0)
+    for i in range(keys.size):
+        row = keys[i] >> col_bits
+        if i == 0 or row != keys[i - 1] >> col_bits:
+            rows[count], starts[count] = row, i
+            count += 1
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def fill_row_starts(rows: Any, starts: Any, first_row: Any, offset: Any, num_keys: Any, place: Any, indptr: Any) -> Any:
+    """Write ``indptr[r]``, ``offset`` plus the number of keys below row ``first_row + r``, from what `rows_with_entries` found.
+
+    ``place`` is the first of `rows` that is not below ``first_row``, or one before it; returns it for the row behind these.
+    """
+    for i in range(indptr.size):
+        while place < rows.size and np.int64(rows[place]) < first_row + i:
+            place += 1
+        indptr[i] = offset + (np.int64(starts[place]) if place < rows.size else num_keys)
+    return place
+
+
+@nb.njit(nogil=True, cache=True)
 def deal_planes(indices: Any, lengths: Any, carry: Any, offsets: Any, out: Any) -> None:
     """Deal each row's first neighbours to the planes.
 
@@ -314,6 +339,8 @@ def memory_build_calls() -> list[Call]:
     ids, numbers = np.zeros(1, np.int64), np.zeros(1, np.uint32)
     return [
         (split_rows, (keys, one, 0, 0, numbers, ids)),
+        (rows_with_entries, (keys, one, numbers, numbers)),
+        (fill_row_starts, (numbers, numbers, 0, 0, 0, 0, ids)),
         (deal_planes, (numbers, ids, 0, ids, numbers)),
         (edge_keys, (ids, ids, np.int64(0), one, one, True, keys)),
         (compact_keys, (keys, one, True, True, keys)),

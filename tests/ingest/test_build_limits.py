@@ -19,8 +19,9 @@ import pytest
 
 from oocgraph import memory
 from oocgraph.errors import BudgetError, InputError, OocGraphError, OutputError, StoreError
-from oocgraph.ingest import build_job
+from oocgraph.ingest import build_job, rows
 from oocgraph.ingest.build import build_csr, build_with_report
+from oocgraph.ingest.build_job import BuildOptions
 from oocgraph.store.check import check_store
 from oocgraph.store.graph import open_graph
 from tests import every_knob
@@ -142,8 +143,8 @@ import json, sys
 from dataclasses import asdict
 from oocgraph.ingest.build import build_with_report
 from oocgraph.ingest.build_job import BuildOptions
-path, place, budget, *weight = sys.argv[1:]
-columns = dict(weight_column=weight[0], duplicates="min") if weight else {}
+path, place, budget, *more = sys.argv[1:]
+columns = dict(pair.split("=") for pair in more)
 graph, report = build_with_report(path, place, BuildOptions(memory_budget=budget, threads=2, overwrite=True, directed=True, **columns))
 print(json.dumps(asdict(report) | graph.attributes.to_json()))
 """
@@ -187,6 +188,41 @@ def test_peak_memory_is_within_the_budget(tmp_path, num_ids):
     assert report["num_rows"] == 3_000_000
 
 
+@pytest.mark.parametrize("order", ["degree", "original"])
+def test_rows_without_entries_take_no_memory(tmp_path, order):
+    """Six million vertices that no edge leaves are between or behind the rows of one piece: all their starts took 150 MB at once."""
+    import pyarrow.parquet as pq
+
+    num_edges = 6_000_000
+    place = np.arange(num_edges)
+    table = pa.table([place // (num_edges // 4) * (num_edges // 3), place[::-1]], names=["source", "target"])
+    pq.write_table(table, tmp_path / "edges.parquet", row_group_size=1 << 20)
+    command = [sys.executable, "-c", MEASURED, tmp_path / "edges.parquet", tmp_path / "g", "170M", f"vertex_order={order}"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    report = json.loads(ran.stdout)
+    print(f"peak {report['peak_host_bytes'] >> 20} of {report['memory_budget'] >> 20} MiB")
+    assert report["peak_host_bytes"] <= report["memory_budget"]
+    graph = open_graph(tmp_path / "g")
+    check_store(graph)
+    options = BuildOptions(memory_budget="2G", directed=True, vertex_order=order)
+    ample, _ = build_with_report(tmp_path / "edges.parquet", tmp_path / "ample", options)
+    assert_same_store(graph.url, ample.url)
+
+
+@pytest.mark.parametrize("order", ["degree", "original"])
+@pytest.mark.parametrize("seed", range(4))
+def test_starts_of_rows_that_have_few_entries(tmp_path, monkeypatch, order, seed):
+    """However many rows are written at a time, and whether most of them are empty, the store is the same."""
+    rng = np.random.default_rng(seed)
+    src, dst = rng.choice(rng.integers(0, 2000, 40), 500), rng.permutation(2000)[:500]
+    src[:20] = dst[:20]
+    options = BuildOptions(directed=True, vertex_order=order, memory_budget="1G")
+    expected, _ = build_with_report(ArraySource(src, dst), tmp_path / "expected", options)
+    for size in (1, 7, 10_000):
+        monkeypatch.setattr(rows, "STARTS_ROWS", size)
+        assert_same_store(expected.url, build_with_report(ArraySource(src, dst), tmp_path / str(size), options)[0].url)
+
+
 def test_readers_of_dictionaries_hold_what_was_promised(tmp_path):
     """Arrow's reader of Parquet uses the allocator that Arrow began with, which kept 8 MB more for each thread than promised."""
     import pyarrow.parquet as pq
@@ -195,7 +231,7 @@ def test_readers_of_dictionaries_hold_what_was_promised(tmp_path):
     columns = [rng.integers(0, 1 << 21, 8_000_000) for _ in range(2)]
     table = pa.table([*columns, rng.integers(1, 100, 8_000_000, np.int32)], names=["source", "target", "weight"])
     pq.write_table(table, tmp_path / "edges.parquet", row_group_size=1 << 20)
-    command = [sys.executable, "-c", MEASURED, tmp_path / "edges.parquet", tmp_path / "g", "206M", "weight"]
+    command = [sys.executable, "-c", MEASURED, tmp_path / "edges.parquet", tmp_path / "g", "206M", "weight_column=weight", "duplicates=min"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"})
     report = json.loads(ran.stdout)
     assert report["peak_host_bytes"] <= report["memory_budget"]
