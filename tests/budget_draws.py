@@ -48,10 +48,10 @@ TABLES = (".zarr", ".parquet", ".csv")
 ITERATIONS = ("--tol", "0", "--max-iter", "5")
 
 GRAPHS_OF = {
-    ("scc", "condensation"): ("columns", "coded"),
+    ("scc", "condensation"): ("columns", "coded", "sinks", "gaps"),
     ("triangles", "louvain", "label-propagation", "spanning-forest"): ("kron", "road", "names", "original"),
     ("eccentricity", "diameter", "path"): ("road",),
-    ("betweenness", "merge"): ("kron", "columns", "names", "coded", "original"),
+    ("betweenness", "merge"): ("kron", "columns", "names", "coded", "original", "sinks", "gaps"),
 }
 """Directed, undirected and connected graphs, those with few shortest paths and those not in locality order, for commands that need them."""
 
@@ -108,7 +108,7 @@ class Draws:
         self._make_graphs(("zstd", "blosc")[seed % 2])
 
     def _make_sources(self):
-        """Edge lists: integers with columns (Parquet, CSV), strings (Parquet)."""
+        """Edge lists: integers with columns (Parquet, CSV), strings (Parquet), and edges that begin at few vertices, to one each."""
         import pyarrow as pa
         import pyarrow.csv
         import pyarrow.parquet as pq
@@ -119,6 +119,8 @@ class Draws:
         columns = {"source": source, "target": target, "weight": weight, "length": rng.integers(0, 99, m), "kind": kind}
         pq.write_table(pa.table(columns), self.folder / "columns.parquet")
         pyarrow.csv.write_csv(pa.table({"source": source, "target": target}), self.folder / "plain.csv")
+        sinks = pa.table({"source": np.arange(m) // (m // 4) * (m // 3), "target": np.arange(m)[::-1]})
+        pq.write_table(sinks, self.folder / "sinks.parquet", row_group_size=1 << 18)
         names = [f"package-{one:08d}" for one in range(m // 4)]
         ids = pa.array(names, pa.large_string())
         pq.write_table(
@@ -144,6 +146,8 @@ class Draws:
         build_csr(self.folder / "names.parquet", graphs / "names", directed=False)
         every_knob.build(self.folder / "names.parquet", graphs / "coded", directed=True, codec=codec)
         every_knob.build(self.folder / "plain.csv", graphs / "original", directed=False, vertex_order="original")
+        every_knob.build(self.folder / "sinks.parquet", graphs / "sinks", directed=True)
+        every_knob.build(self.folder / "sinks.parquet", graphs / "gaps", directed=True, vertex_order="original")
         from oocgraph import open_graph
         from oocgraph.store.vertices import VertexIds
 
@@ -174,7 +178,7 @@ class Draws:
         return self._maybe("--threads", self._one([1, 2, 3, 4]), share=0.4)
 
     def _build(self, _graph, out):
-        name = self._one(["columns.parquet", "columns.parquet", "plain.csv", "names.parquet", "edges.npy", "pairs.npz"])
+        name = self._one(["columns.parquet", "columns.parquet", "plain.csv", "names.parquet", "sinks.parquet", "edges.npy", "pairs.npz"])
         columns = [
             *self._maybe("--weight-column", "weight"),
             *self._maybe("--edge-column", "length"),
