@@ -233,6 +233,10 @@ class Budget:
         """
         if not self._is_all_or_none and not self._has_room(num_bytes):
             self._refuse(f"{name} needs {format_bytes(num_bytes)}", num_bytes)
+        self.hold(name, num_bytes)
+
+    def hold(self, name: str, num_bytes: int) -> None:
+        """Charge `num_bytes` to `name`, even beyond the limit: what is charged next names a budget for both, and refuses."""
         self.reservations[name] = self.reservations.get(name, 0) + num_bytes
 
     def reserve_all(self, charges: Mapping[str, int]) -> None:

@@ -469,6 +469,7 @@ def main():
         while counts["drawn"] < given.num_draws:
             draw = draws.draw()
             if given.only not in str(draw):
+                shutil.rmtree(draws.folder / f"out-{draws.num_drawn}", ignore_errors=True)  # a copy to append to
                 continue
             counts["drawn"] += 1
             found = judge(draw)

@@ -81,7 +81,7 @@ class LocalRuntime(WholeGraph, Engine):
     ) -> None:
         began = time.perf_counter()
         if _has_table(store):
-            budget.reserve("tables of few vertices", FOUND_BYTES * FEW_ROOM)
+            budget.hold("tables of few vertices", FOUND_BYTES * FEW_ROOM)
         buffers = BufferPool()
         plan = ShardPlan(store, None, 0, Loading(threads, io_threads, BUFFER_BYTES, max_planes))
         graph = plan.load_within(budget, lambda residency: _new_state(store, residency, buffers).touch())

@@ -117,7 +117,8 @@ class ShardPlan:
         CorruptStoreError
             A chunk is missing or truncated, or a page differs from its checksum.
         """
-        budget.reserve_all(self.store.mask_charges(self.groups))
+        for name, num_bytes in self.store.mask_charges(self.groups).items():
+            budget.hold(name, num_bytes)
         residency = self.residency(available_bytes=budget.available_bytes, limit_bytes=budget.limit_bytes, least_bytes=budget.named_bytes)
         budget.check_alternatives()
         for name, num_bytes in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -155,6 +156,20 @@ def test_a_question_is_answered_within_a_budget_that_loads_no_graph(kron, monkey
         oocgraph.bfs(kron, source, depth_limit=2, memory_budget=host_bytes() + (1 << 20))
     with pytest.raises(BudgetError, match="the graph does not fit"):
         oocgraph.bfs(kron, source, resources=HERE)
+
+
+def test_a_refusal_names_a_budget_for_tables_and_vertex_state(kron, monkeypatch):
+    """The tables were refused by themselves: with the budget that was named, the state of the vertices was refused next."""
+    monkeypatch.setattr(local, "SMALL_ROWS", 0)
+    monkeypatch.setattr(local, "SMALL_EDGES", 0)
+    in_use = []
+    for more in (0, 200 << 20):  # more than the result takes
+        monkeypatch.setattr(local, "FOUND_BYTES", few.FOUND_BYTES + more // few.FEW_ROOM)
+        with pytest.raises(BudgetError) as refused:
+            oocgraph.bfs(kron, 1, memory_budget=1 << 20, resources=HERE)
+        found = re.search(r"the state of .* and (\d+)\.\d MiB are in use .* set memory_budget to at least", str(refused.value))
+        in_use.append(int(found[1]))
+    assert 190 <= in_use[1] - in_use[0] <= 210
 
 
 def test_tables_of_few_vertices_are_charged(kron):
