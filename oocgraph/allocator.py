@@ -9,7 +9,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,9 +83,11 @@ def return_all_freed() -> None:
     _set_allocator(_mapped_above, _kept_bytes)
     waits = []
     for loop in list(_loops):
-        if loop.is_running():
-            waits.append(threading.Event())
-            loop.call_soon_threadsafe(_return_in_loop, waits[-1])
+        done = threading.Event()
+        with suppress(RuntimeError):  # it is closed meanwhile
+            if loop.is_running():
+                loop.call_soon_threadsafe(_return_in_loop, done)
+                waits.append(done)
     for wait in waits:
         wait.wait(LOOP_SECONDS)
     return_freed_bytes()
