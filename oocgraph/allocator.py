@@ -90,6 +90,8 @@ def return_all_freed() -> None:
                 waits.append(done)
     for wait in waits:
         wait.wait(LOOP_SECONDS)
+    if (pa := sys.modules.get("pyarrow")) is not None:
+        pa.default_memory_pool().release_unused()
     return_freed_bytes()
 
 

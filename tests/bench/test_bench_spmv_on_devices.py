@@ -69,7 +69,7 @@ def test_product_that_differs_is_named(kron, monkeypatch):
 
 def test_what_cannot_be_measured_is_refused(kron, tmp_path, on_shims):
     with pytest.raises(BudgetError, match="the matrix in memory"):
-        bench_spmv_on_devices(kron, [CpuDevice()], memory_budget=host_bytes(), **SMALL)
+        bench_spmv_on_devices(kron, [CpuDevice()], memory_budget=host_bytes() // 2, **SMALL)
     with pytest.raises(BudgetError, match="raise device_memory_budget"):
         bench_spmv_on_devices(kron, [CpuDevice()], device_memory_budget=10_000, **SMALL)
     reference_build([], [], tmp_path / "g", implied=(0, 3))

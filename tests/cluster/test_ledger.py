@@ -21,6 +21,7 @@ def held(monkeypatch):
     """Bytes of the process, as the ledger sees them: 100 MiB at first."""
     process = SimpleNamespace(num_bytes=100 * MEGABYTE)
     monkeypatch.setattr(ledger_module, "host_bytes", lambda: process.num_bytes)
+    monkeypatch.setattr(ledger_module, "bytes_before", lambda _limit: process.num_bytes)
     return process
 
 
