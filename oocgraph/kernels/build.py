@@ -339,8 +339,6 @@ def memory_build_calls() -> list[Call]:
     ids, numbers = np.zeros(1, np.int64), np.zeros(1, np.uint32)
     return [
         (split_rows, (keys, one, 0, 0, numbers, ids)),
-        (rows_with_entries, (keys, one, numbers, numbers)),
-        (fill_row_starts, (numbers, numbers, 0, 0, 0, 0, ids)),
         (deal_planes, (numbers, ids, 0, ids, numbers)),
         (edge_keys, (ids, ids, np.int64(0), one, one, True, keys)),
         (compact_keys, (keys, one, True, True, keys)),
@@ -367,6 +365,8 @@ def build_calls(dtypes: Iterable[np.dtype[Any]] = ()) -> list[Call]:
     keys, ids, numbers, flags = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.uint32), np.zeros(1, bool)
     return [
         *memory_build_calls(),
+        (rows_with_entries, (keys, np.uint64(1), numbers, numbers)),
+        (fill_row_starts, (numbers, numbers, 0, 0, 0, 0, ids)),
         *((put_at, (places, 0, ids, ids)) for places in (keys, numbers)),
         (count_degrees, (numbers, flags, ids)),
         (count_ids, (keys, np.uint64(0), numbers)),

@@ -2,9 +2,9 @@
 
 In: edges, by a function that visits their keys, and which vertices have one. Out: ranks of all vertices. One vertex of 64, by a hash,
 begins a cell; the cells grow level by level, one pass over the edges each, until they meet. The cells are vertices of a smaller graph,
-which is grouped in the same way in memory, and so on until one group is left: groups are ordered in the order of their own graph, the
-cells of a group by when it has reached them, the vertices of a cell by level. So the vertices of any block of edges are near each other,
-whatever its size.
+which is grouped in the same way in memory, and so on until one group is left, or few join (around a hub all cells are near one): groups
+are ordered in the order of their own graph, the cells of a group by when it has reached them, the vertices of a cell by level. So the
+vertices of any block of edges are near each other, whatever its size.
 
 For each vertex 12 bytes are held, and the order is the same for any threads, and any order of the edges.
 """
@@ -80,7 +80,7 @@ def order_cells(near: Array) -> Array:
     group, queue, rank = np.empty(num_cells, np.int32), np.empty(num_cells, np.int32), np.empty(num_cells, np.int32)
     is_last = num_cells <= SPARSENESS
     num_groups = kernels.group_cells(near, np.uint64(2**63 if is_last else SPARSENESS), group, queue)
-    if is_last or num_groups == num_cells:
+    if is_last or num_groups > num_cells // 2:
         group_rank = np.arange(num_groups, dtype=np.int32)
     else:
         between = np.full(num_groups * kernels.SLOTS, kernels.NO_CELL, np.int32)

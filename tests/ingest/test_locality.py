@@ -119,6 +119,13 @@ def test_cells_without_neighbours_have_an_order():
     assert order_cells(none[:0]).size == 0
 
 
+def test_cells_around_one_have_an_order():
+    """Each knows the one in the middle, which knows few: one group of cells joins at a time, and that thousands of times."""
+    star = np.full((40_000, kernels.SLOTS), kernels.NO_CELL, np.int32)
+    star[1:, 0], star[0] = 0, np.arange(1, kernels.SLOTS + 1)
+    assert np.array_equal(np.sort(order_cells(star.ravel())), np.arange(40_000))
+
+
 class TestSearchesByBlocks:
     """Where the budget does not hold all edges of a graph in locality order."""
 
