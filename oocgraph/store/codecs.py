@@ -5,6 +5,9 @@ Zarr's own pipeline has threads for that, which keep 53 MiB of buffers where one
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -64,11 +67,25 @@ def load_codecs() -> dict[str, Any]:
 
 
 def encode(codec: Codec, values: Array) -> bytes:
-    """Compress a chunk: the bytes that Zarr would store."""
+    """Compress a chunk: bytes that Zarr would store, the same each time."""
     module = load_codecs()[codec]
     if codec == "zstd":
         return bytes(module.compress(values, ZSTD_LEVEL))
-    return bytes(module.compress(values, BLOSC_COMPRESSOR.encode(), BLOSC_LEVEL, module.BITSHUFFLE))
+    with _one_thread(module):
+        return bytes(module.compress(values, BLOSC_COMPRESSOR.encode(), BLOSC_LEVEL, module.BITSHUFFLE))
+
+
+@contextmanager
+def _one_thread(blosc: Any) -> Iterator[None]:
+    """Keep Blosc from threads of its own, which it has in the main thread only: they store the blocks of a chunk as each is ready."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before, blosc.use_threads = blosc.use_threads, False
+    try:
+        yield
+    finally:
+        blosc.use_threads = before
 
 
 def decode(codec: Codec, raw: bytes, out: Array) -> None:
