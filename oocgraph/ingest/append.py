@@ -84,7 +84,7 @@ def append_edges(
     DuplicateEdgeError
         The graph was built with ``duplicates="error"``, and has one of the edges.
     BudgetError
-        The memory budget is too small: for the graph, before edges are read, or once more for what they bring (vertices, a longer row), after.
+        The memory budget is too small: for the graph, before edges are read, or for what they bring (vertices, longer rows), after.
     OutputError
         The graph cannot be replaced, or the disk is full. It is as it was.
 

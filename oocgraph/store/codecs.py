@@ -5,9 +5,6 @@ Zarr's own pipeline has threads for that, which keep 53 MiB of buffers where one
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -62,6 +59,7 @@ def load_codecs() -> dict[str, Any]:
     """Import what compresses arrays, whose buffers are given back at once from then on; returns the module of each codec."""
     from numcodecs import blosc, zstd
 
+    blosc.use_threads = False  # as Zarr does, too, when it is imported: they store the blocks of a chunk in any order
     map_buffers_of_codecs()
     return {"blosc": blosc, "zstd": zstd}
 
@@ -71,21 +69,7 @@ def encode(codec: Codec, values: Array) -> bytes:
     module = load_codecs()[codec]
     if codec == "zstd":
         return bytes(module.compress(values, ZSTD_LEVEL))
-    with _one_thread(module):
-        return bytes(module.compress(values, BLOSC_COMPRESSOR.encode(), BLOSC_LEVEL, module.BITSHUFFLE))
-
-
-@contextmanager
-def _one_thread(blosc: Any) -> Iterator[None]:
-    """Keep Blosc from threads of its own, which it has in the main thread only: they store the blocks of a chunk as each is ready."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before, blosc.use_threads = blosc.use_threads, False
-    try:
-        yield
-    finally:
-        blosc.use_threads = before
+    return bytes(module.compress(values, BLOSC_COMPRESSOR.encode(), BLOSC_LEVEL, module.BITSHUFFLE))
 
 
 def decode(codec: Codec, raw: bytes, out: Array) -> None:
