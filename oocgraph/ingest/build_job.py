@@ -273,6 +273,12 @@ class Job:
         """Buffers of the calling thread."""
         return self.workers.scratch
 
+    def bytes_to_sort(self, num_records: int) -> int:
+        """Return with which budget each thread may hold so many records to sort: of a larger one, there may be more threads."""
+        sizes, most = self.sizes, _most_workers(self.threads)
+        more = max(0, most * num_records - sizes.threads * sizes.capacity) * sizes.record_bytes
+        return self.budget.limit_bytes + int(more / (1 - VERTEX_SHARE)) + (most - sizes.threads) * READER_BYTES
+
     def sort(self, keys: Array, num_pieces: int) -> None:
         """Sort keys in their place: one of so many pieces, so that several threads share it if those are few."""
         sort_keys(keys, partial(self.scratch.get, "sorting"), threads=max(1, self.threads // num_pieces))

@@ -19,7 +19,7 @@ from oocgraph.external_sort.vertex_file import VertexFile
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.degrees import DegreeCounter
 from oocgraph.kernels.build import compact_keys
-from oocgraph.memory import format_bytes
+from oocgraph.memory import enough_memory, format_bytes
 from oocgraph.store.records import Records, clean_records, has_repeated
 from oocgraph.types import Array
 
@@ -160,7 +160,7 @@ def _clean_repeated(piece: Piece[BinFiles], counter: DegreeCounter, job: Job, *,
     if job.payload.binned:
         raise BudgetError(
             f"one edge occurs {piece.count:,} times with columns, more than fit in the memory budget "
-            f"{format_bytes(job.budget.limit_bytes)} at once ({job.sizes.capacity:,}); raise memory_budget"
+            f"{format_bytes(job.budget.limit_bytes)} at once ({job.sizes.capacity:,}); {enough_memory(job.bytes_to_sort(piece.count))}"
         )
     vertex = np.array([low & np.uint64((1 << col_bits) - 1)], np.uint64)
     if (low >> np.uint64(col_bits)) == vertex[0] and not job.options.keep_self_loops:

@@ -209,6 +209,17 @@ def test_rows_without_entries_take_no_memory(tmp_path, order):
     assert_same_store(graph.url, ample.url)
 
 
+def test_an_edge_with_a_column_repeated_too_often_names_a_budget(tmp_path):
+    num_edges = 1_000_000
+    table = pa.table({"source": np.full(num_edges, 3), "target": np.full(num_edges, 9), "weight": np.arange(num_edges) % 8})
+    options = {"weight": "weight", "duplicates": "sum", "directed": True}
+    with pytest.raises(BudgetError, match=r"one edge occurs 1,000,000 times with columns") as refused:
+        build_csr(table, tmp_path / "g", memory_budget=memory.host_bytes() + (110 << 20), **options)
+    named = str(refused.value).rpartition("at least ")[2]
+    graph = build_csr(table, tmp_path / "g", memory_budget=named, **options)
+    assert graph.array("out/weight").read(0, 1).tolist() == [(np.arange(num_edges) % 8).sum()]
+
+
 @pytest.mark.parametrize("order", ["degree", "original"])
 @pytest.mark.parametrize("seed", range(4))
 def test_starts_of_rows_that_have_few_entries(tmp_path, monkeypatch, order, seed):
