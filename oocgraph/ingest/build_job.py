@@ -67,6 +67,10 @@ COMPRESSION_BYTES = 16 << 20
 TEXT_COPIES = 16
 """Bytes held for each byte of strings that is sorted: copies, offsets, the hash table of distinct ones, the order."""
 
+LEAST_TEXT_BYTES = 1 << 20
+"""Bytes of strings that a thread sorts at the least, for which what readers are charged has room: with an eighth, a build took three times
+as long, of slices of some strings each."""
+
 VERTEX_BYTES = 5
 """Bytes of a vertex in memory: its number, and a flag."""
 
@@ -232,7 +236,7 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: 
     budget.reserve("build", fixed + threads * READER_BYTES)
     free = budget.available_bytes
     resident = int(VERTEX_SHARE * free)
-    text = free // (threads * TEXT_COPIES)
+    text = max(LEAST_TEXT_BYTES, free // (threads * TEXT_COPIES))
     share = (free - resident) // threads
     rows = min(MAX_BLOCK_ROWS, max(MIN_BLOCK_ROWS, share // per_row))
     return Sizes(threads, rows, max(MIN_BLOCK_ROWS, share // per_record), resident // VERTEX_BYTES, text, per_record)

@@ -6,6 +6,7 @@ In: an edge source whose ids are positions in a range, plus `first`. Out: bins o
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -161,8 +162,10 @@ class _Gathered:
         self._waiting.clear()
 
 
-def first_blocks(edges: EdgeSource) -> list[EdgeBlock]:
+def first_blocks(edges: EdgeSource, num_rows: int = SAMPLED_ROWS) -> Iterator[EdgeBlock]:
     """First rows of a few parts of the source, as a sample."""
-    streams = read_streams(edges, SAMPLED_ROWS)
+    streams = read_streams(edges, num_rows)
     chosen = streams[:: max(1, -(-len(streams) // SAMPLED_STREAMS))]
-    return [block for stream in chosen for block in [next(stream(), None)] if block is not None]
+    for stream in chosen:
+        if (block := next(stream(), None)) is not None:
+            yield block

@@ -32,6 +32,12 @@ from oocgraph.types import Array
 SLICE_STRINGS = 1 << 16
 """Strings in a slice of the sorted table: what a look-up by position reads at least."""
 
+SAMPLED_STRINGS = 1 << 12
+"""Rows of a block that are sampled."""
+
+SAMPLED_BYTES = 1 << 19
+"""Bytes of strings of a block that are sampled: 16 blocks, and copies of them, are held before the budget's shares are in use."""
+
 PLACE_BITS = 40
 """Bits of a string's place within its range; the range is above."""
 
@@ -86,10 +92,12 @@ def string_edges(edges: EdgeSource, job: Job) -> tuple[StringIds, BinFiles, Colu
 def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[StringIds, BinFiles, ColumnReader]:
     reader = ColumnReader(job, edges.num_rows)
     num_rows = expected_rows(edges)
-    ends = [ids for block in first_blocks(edges) for ids in (block.source, block.target)]
+    ends = [_first(ids) for block in first_blocks(edges, SAMPLED_STRINGS) for ids in (block.source, block.target)]
     sample, num_sampled = _distinct(ends, seed), sum(map(len, ends))
     del ends
+    block_rows = _block_rows(sample, job)
     splitters = _splitters(sample, job, num_strings=2 * num_rows * len(sample) // max(1, num_sampled))
+    del sample
     cuts = Placed.of([splitters])
     text = TextFiles(job.folder(f"{name}-text"), len(splitters) + 1)
     hash_bins = uniform_bins(0, 1 << 64, job.sizes.num_bins(2 * num_rows, shares=2))
@@ -107,7 +115,7 @@ def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[Strin
         by_source.append((*np.split(hashes, 2), *reader.columns(block)), job.scratch)
         add_text(strings, hashes)
 
-    job.workers.drain(read_streams(edges, _block_rows(sample, job)), distribute)
+    job.workers.drain(read_streams(edges, block_rows), distribute)
     if edges.extra_vertices is not None:
         strings = Placed.of([edges.extra_vertices])
         add_text(strings, strings.hashes(seed))
@@ -133,6 +141,12 @@ def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[Strin
     for index in range(hash_bins.num_bins):
         by_hash.remove(index)
     return ids, raw, reader
+
+
+def _first(strings: Any) -> Any:
+    """Return a copy of the first strings of a block, of at most `SAMPLED_BYTES`, or one."""
+    fitting = max(1, int(SAMPLED_BYTES * len(strings) / max(1, strings.nbytes)))
+    return strings.take(from_numbers(np.arange(min(len(strings), fitting))))
 
 
 def _block_rows(sample: Any, job: Job) -> int:

@@ -209,6 +209,19 @@ def test_rows_without_entries_take_no_memory(tmp_path, order):
     assert_same_store(graph.url, ample.url)
 
 
+@pytest.mark.parametrize(("length", "num_edges"), [(80, 150_000), (1000, 70_000)])
+def test_long_strings_fit_the_least_budget_that_is_named(tmp_path, length, num_edges):
+    """What is sampled of them first, too: it took 64 MiB of strings of 1,000 bytes."""
+    write_edges(tmp_path / "edges.parquet", num_edges, "string", name="x" * length + "{:x}")
+    command = [sys.executable, "-c", MEASURED, tmp_path / "edges.parquet", tmp_path / "g"]
+    refused = subprocess.run([*command, "1M"], capture_output=True, text=True, check=False).stderr
+    named = refused.rpartition("at least ")[2].split()[0]
+    report = json.loads(subprocess.run([*command, named], capture_output=True, text=True, check=True).stdout)
+    print(f"peak {report['peak_host_bytes'] >> 20} of {report['memory_budget'] >> 20} MiB")
+    assert report["peak_host_bytes"] <= report["memory_budget"] < 250 << 20
+    check_store(open_graph(tmp_path / "g"))
+
+
 def test_an_edge_with_a_column_repeated_too_often_names_a_budget(tmp_path):
     num_edges = 1_000_000
     table = pa.table({"source": np.full(num_edges, 3), "target": np.full(num_edges, 9), "weight": np.arange(num_edges) % 8})
