@@ -50,8 +50,8 @@ def options(proxy):
 
 @pytest.fixture
 def impatient():
-    """Wait for answers that do not come for two seconds: not in other tests, whose server may be slow."""
-    with dask.config.set({"oocgraph.storage-timeout": "2s"}):
+    """Wait for answers that do not come for six seconds: not in other tests, whose server may be slow."""
+    with dask.config.set({"oocgraph.storage-timeout": "6s"}):
         yield
 
 
