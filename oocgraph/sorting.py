@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.kernels import deques
+from oocgraph.compiled import deques
+from oocgraph.compiled.deques import Member
+from oocgraph.compiled.fork_join import new_frames
+from oocgraph.compiled.load import Call, are_cold, load_kernels
 from oocgraph.kernels.bucket_sort import WIDEST, bucket_bits, range_of, sort_in_buckets
-from oocgraph.kernels.deques import Member
-from oocgraph.kernels.fork_join import new_frames
-from oocgraph.kernels.load import Call, are_cold, load_kernels
 from oocgraph.kernels.sort import MOST_RANGES, MOST_SHARES, VALUES, SortArrays, open_range, sort_together
 from oocgraph.team import Team, team_of
 from oocgraph.types import Array

@@ -1,4 +1,4 @@
-"""Threads that share work: each begins with a share of it, and who is done takes from those that are not (`oocgraph.kernels.deques`).
+"""Threads that share work: each begins with a share of it, and who is done takes from those that are not (`oocgraph.compiled.deques`).
 
 In: a function and pieces, and about how long all take. Out: what the function made of each. The thread that calls works too, so that little
 work costs no handing over, and of two threads one has to be woken. Nothing is left waiting: teams are lent, and go back for the next call.
@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from oocgraph.closing import Closing
+from oocgraph.compiled import deques
+from oocgraph.compiled.deques import Member
+from oocgraph.compiled.load import load_kernels
 from oocgraph.config import settings
-from oocgraph.kernels import deques
-from oocgraph.kernels.deques import Member
-from oocgraph.kernels.load import load_kernels
 from oocgraph.pool import Call, Pool
 
 _T = TypeVar("_T")
@@ -153,7 +153,7 @@ class Team(Closing):
         Parameters
         ----------
         call
-            Takes a member and the size of a piece; gets numbers of pieces with `oocgraph.kernels.deques.next_piece` until there are none.
+            Takes a member and the size of a piece; gets numbers of pieces with `oocgraph.compiled.deques.next_piece` until there are none.
         grain
             Size of a piece: small enough to be stolen, and large enough to be worth 0.1 us.
         seconds
@@ -174,7 +174,7 @@ class Team(Closing):
         Parameters
         ----------
         call
-            Handles the events of `oocgraph.kernels.fork_join.next_event` until the computation has ended. Member 0 has the first frame.
+            Handles the events of `oocgraph.compiled.fork_join.next_event` until the computation has ended. Member 0 has the first frame.
         seconds
             As for `run`.
         """

@@ -29,10 +29,10 @@ import numpy as np
 
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
+from oocgraph.compiled.load import Call, load_kernels
 from oocgraph.config import num_cores, settings
 from oocgraph.errors import ArgumentTypeError, CorruptStoreError, ValidationError
 from oocgraph.kernels import verify as rules
-from oocgraph.kernels.load import Call, load_kernels
 from oocgraph.listing import Listed
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.resources import Resources, resources_of

@@ -16,9 +16,9 @@ import numpy as np
 
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
+from oocgraph.compiled.load import load_kernels
 from oocgraph.errors import ArgumentTypeError, ValidationError
 from oocgraph.kernels import verify as rules
-from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.base import VertexResult

@@ -17,7 +17,7 @@ import pytest
 
 from oocgraph import memory
 from oocgraph.arrays import device_choice
-from oocgraph.kernels.load import keep_compilers
+from oocgraph.compiled.load import keep_compilers
 from oocgraph.store import publish
 
 sys.dont_write_bytecode = False  # hundreds of processes import the same modules

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from oocgraph import team as teams
+from oocgraph.compiled import deques
 from oocgraph.config import setting
-from oocgraph.kernels import deques
 from oocgraph.team import LITTLE, Team, borrow, give_back, team_of
 
 LONG = 10 * LITTLE

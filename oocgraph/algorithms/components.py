@@ -24,10 +24,10 @@ from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.algorithms.search_options import on_processor
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
+from oocgraph.compiled.load import load_kernels
 from oocgraph.config import settings
 from oocgraph.engine.forest import Forest, charge_forest, kernel_calls
 from oocgraph.engine.opened import Unopened
-from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.compiled.load import load_kernel
 from oocgraph.kernels import few as kernels
-from oocgraph.kernels.load import load_kernel
 from oocgraph.kernels.relax import MOST_WIDE, SHORTEST
 from oocgraph.memory import SLACK_BYTES, Budget, host_bytes
 from oocgraph.results.writer import writing_bytes

@@ -18,13 +18,13 @@ from typing import Any
 from oocgraph.bench.build_process import SUBJECTS, TEXT_DELIMITERS
 from oocgraph.bench.child import Child
 from oocgraph.bench.harness import Report, in_turn, medians, paired_ratios, scratch_folder
+from oocgraph.compiled.load import load_kernels
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.ingest.build import load_build
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.sources import open_source
 from oocgraph.kernels.join import hash_join_calls
-from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.strings import string_calls
 from oocgraph.memory import effective_budget_bytes
 from oocgraph.types import Progress

@@ -14,9 +14,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from oocgraph.compiled.intrinsics import atomic_add, load_acquire, sched_yield
+from oocgraph.compiled.worklist import FROM_OTHERS, FROM_OWN, THREAD_WORDS, THREADS, bucket_of, is_over, new_list, pop, push
 from oocgraph.config import settings
-from oocgraph.kernels.intrinsics import atomic_add, load_acquire, sched_yield
-from oocgraph.kernels.worklist import FROM_OTHERS, FROM_OWN, THREAD_WORDS, THREADS, bucket_of, is_over, new_list, pop, push
 from oocgraph.types import Array
 
 NUM_ITEMS = 1 << 20

@@ -23,9 +23,9 @@ from oocgraph.cluster.stream_cache import StreamCache
 from oocgraph.cluster.worker_matrix import DeviceMatrices
 from oocgraph.cluster.worker_state import WorkerState
 from oocgraph.cluster.worker_windows import WorkerWindows
+from oocgraph.compiled import announce
 from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.exchange.dask import Exchange
-from oocgraph.kernels import announce
 
 PLUGIN = "oocgraph"
 

@@ -18,9 +18,9 @@ from typing import Any, ClassVar, NamedTuple
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
 from oocgraph.cluster.worker_steps import Steps, Taken
+from oocgraph.compiled.load import load_kernels
 from oocgraph.engine.forest import Forest, charge_forest, kernel_calls
 from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, carve
-from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import Budget, device_bytes_read
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.types import Array

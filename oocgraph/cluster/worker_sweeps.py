@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oocgraph.cluster.specs import StateLostError
+from oocgraph.compiled.load import load_kernels
 from oocgraph.engine.sweeps import Lists, StreamedEdges, Way, as_numbers
-from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, page_cache_bytes
 from oocgraph.sparse.edge_stream import pieces_bytes
 from oocgraph.store.graph import open_graph

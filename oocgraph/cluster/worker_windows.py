@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, StateLostError
+from oocgraph.compiled.windows import publish_word, read_word
 from oocgraph.exchange.shared_memory import MemoryAddress, began_at
 from oocgraph.exchange.windows import (
     LOOK_SECONDS,
@@ -25,7 +26,6 @@ from oocgraph.exchange.windows import (
     stamp_of,
     window_bytes,
 )
-from oocgraph.kernels.windows import publish_word, read_word
 
 
 class Group(NamedTuple):

@@ -17,7 +17,7 @@ from oocgraph.commands.common import emit, json_option, memory_option, progress_
 from oocgraph.commands.tables import print_table
 
 if TYPE_CHECKING:
-    from oocgraph.kernels.load import Call
+    from oocgraph.compiled.load import Call
     from oocgraph.results.bfs import BFSResult
     from oocgraph.store.in_memory import MemoryGraph
 
@@ -31,8 +31,8 @@ SOURCE = "python3"
 @json_option
 def demo(folder: str, *, memory: str | None, as_json: bool) -> None:
     """Build a graph of Debian's packages, search it from python3, check the result."""
+    from oocgraph.compiled.load import load_kernels
     from oocgraph.ingest.build import build_csr
-    from oocgraph.kernels.load import load_kernels
     from oocgraph.store.in_memory import MemoryGraph
     from oocgraph.verify import verify_bfs
 
@@ -67,7 +67,8 @@ def _kernel_calls() -> list[Call]:
     """Return all kernels that are needed, to be compiled together: one after the other, when they are needed, takes three times as long."""
     import numpy as np
 
-    from oocgraph.kernels import build, crc32c, deques, few, strings
+    from oocgraph.compiled import crc32c, deques
+    from oocgraph.kernels import build, few, strings
     from oocgraph.types import LEVEL_UNREACHED
     from oocgraph.verify import verify_calls
 

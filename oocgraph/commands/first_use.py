@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 import oocgraph
+from oocgraph.compiled.load import PHASE, load_kernels
+from oocgraph.compiled.sound import sound_calls
 from oocgraph.errors import ConvergenceError
 from oocgraph.kernels import warm, warm_cusp, warm_traverse
-from oocgraph.kernels.load import PHASE, load_kernels
-from oocgraph.kernels.sound import sound_calls
 from oocgraph.kernels.take_ids import join_search_calls, take_ids_calls
 from oocgraph.kernels.vertex_order import vertex_order_calls
 from oocgraph.resources import Resources

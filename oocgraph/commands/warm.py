@@ -28,8 +28,9 @@ def warm(context: click.Context, *, check: bool, as_json: bool) -> None:
     """
     from oocgraph.arrays import devices_choice
     from oocgraph.commands.first_use import use_everything
-    from oocgraph.kernels import announce, cached
-    from oocgraph.kernels.load import keep_compilers
+    from oocgraph.compiled import announce
+    from oocgraph.compiled.load import keep_compilers
+    from oocgraph.kernels import cached
     from oocgraph.kernels.warm_device import uncompiled
 
     began = time.perf_counter()

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from oocgraph.closing import Closing
+from oocgraph.compiled.load import load_kernel
 from oocgraph.config import settings
 from oocgraph.engine.afterwards import allow_for_result
 from oocgraph.engine.blocks import LEVEL_SLACK, BlockEngine, forget_beyond, load_loop, new_values
@@ -21,7 +22,6 @@ from oocgraph.engine.whole import WholeGraph
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import blocks as kernels
 from oocgraph.kernels import relax
-from oocgraph.kernels.load import load_kernel
 from oocgraph.memory import Budget, device_bytes_read, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.results.search import Iteration, Search

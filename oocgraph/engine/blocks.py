@@ -4,7 +4,7 @@ In: a store, a budget, a compiled loop. Out: `BlockEngine`, whose `run` changes 
 memory from one run to the next. Threads that read are the same as those that compute: there are more of them than cores, because those
 that wait for the disk need none.
 
-Once all edges of a graph of few edges a vertex are in memory, threads hand each other single vertices (`oocgraph.kernels.worklist`): on a
+Once all edges of a graph of few edges a vertex are in memory, threads hand each other single vertices (`oocgraph.compiled.worklist`): on a
 grid of 2000 x 2000 that takes 0.8 of the time; with hubs or many edges, where most of a block is pending at once, 1.2 to 1.6.
 """
 
@@ -17,14 +17,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from oocgraph.closing import Closing
+from oocgraph.compiled.load import load_kernels
+from oocgraph.compiled.worklist import MAX_BAGS, new_list, words_needed
 from oocgraph.config import settings
 from oocgraph.engine.packages import Thread, place_threads
 from oocgraph.kernels import blocks as kernels
 from oocgraph.kernels.blocks import NONE, Agenda, BlockFiles, BlockRows, Held, Rules
-from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.relax import Loop, Values
 from oocgraph.kernels.rows import no_files
-from oocgraph.kernels.worklist import MAX_BAGS, new_list, words_needed
 from oocgraph.memory import SLACK_BYTES, Budget, page_cache_bytes
 from oocgraph.pool import Call, Pool
 from oocgraph.store.arrays import PlainArray, StoredArray, aligned, decoded_bytes

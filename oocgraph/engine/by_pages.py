@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from oocgraph.compiled.load import load_kernels
 from oocgraph.engine.few import Reached, searched
 from oocgraph.engine.state import are_marked
 from oocgraph.kernels import few as kernels
 from oocgraph.kernels.cpu import mark_vertices
-from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget, device_bytes_read
 from oocgraph.results.search import Search
 from oocgraph.results.writer import writing_bytes

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oocgraph.closing import Closing
+from oocgraph.compiled.deques import Member
 from oocgraph.config import Settings
 from oocgraph.engine.buffers import BufferPool
 from oocgraph.engine.lifetime import Lifetime
@@ -24,7 +25,6 @@ from oocgraph.engine.state import SearchState, are_marked
 from oocgraph.engine.take_over import PULL_HEADS, PULL_TAILS, PUSH, Result
 from oocgraph.engine.windows import pull_windows, push_windows
 from oocgraph.kernels import cpu
-from oocgraph.kernels.deques import Member
 from oocgraph.kernels.row_runs import load_row_runs
 from oocgraph.kernels.rows import NO_LONG_ROWS, ChunkFiles, new_long_rows, no_files
 from oocgraph.plan.direction import Choice, Facts

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.compiled.load import load_kernel
 from oocgraph.kernels import few as kernels
-from oocgraph.kernels.load import load_kernel
 from oocgraph.results.few import levels_and_parents
 from oocgraph.results.search import Iteration, Search
 from oocgraph.store.graph import CSRStore

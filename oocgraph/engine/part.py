@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oocgraph.compiled.shared_work import MOST_PIECES
 from oocgraph.config import Settings
 from oocgraph.engine.buffers import BufferPool
 from oocgraph.engine.cpu_engine import PREFETCH_MISSES, Call, Engine, Job, TinyLimits
@@ -43,7 +44,6 @@ from oocgraph.exchange.windows import Channel
 from oocgraph.kernels import cpu
 from oocgraph.kernels import partition as bits
 from oocgraph.kernels.rows import NO_LONG_ROWS, Marks, Tails, no_files
-from oocgraph.kernels.shared_work import MOST_PIECES
 from oocgraph.partition.vertex_partition import VertexPartition
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY

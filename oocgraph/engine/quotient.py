@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oocgraph.arrow import load_arrow
+from oocgraph.compiled.crc32c import checksum_calls
+from oocgraph.compiled.load import load_kernels
 from oocgraph.config import settings
 from oocgraph.engine.sweeps import Sweeps
 from oocgraph.errors import ArgumentError, OutputError
@@ -27,8 +29,6 @@ from oocgraph.ingest.in_memory import build_from_source, source_bytes
 from oocgraph.ingest.sources.source import Source, split_rows
 from oocgraph.kernels.build import build_calls
 from oocgraph.kernels.communities import edges_between
-from oocgraph.kernels.crc32c import checksum_calls
-from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, host_bytes
 from oocgraph.sorting import load_sorts
 from oocgraph.sparse.partial import PartialCSR

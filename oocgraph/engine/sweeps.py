@@ -27,9 +27,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from oocgraph.compiled.load import load_kernels
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.kernels import selection
-from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget, device_bytes_read, page_cache_bytes
 from oocgraph.results.writer import writing_bytes
 from oocgraph.sparse import edge_stream

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.compiled.shared_work import MOST_PIECES
 from oocgraph.errors import ClusterError
 from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, carve, carved_bytes
 from oocgraph.exchange.windows import Channel, Counters
-from oocgraph.kernels.shared_work import MOST_PIECES
 from oocgraph.types import Array
 
 logger = logging.getLogger(__name__)

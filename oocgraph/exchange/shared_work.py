@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from oocgraph.errors import ClusterError
-from oocgraph.kernels.load import load_kernels
-from oocgraph.kernels.shared_work import (
+from oocgraph.compiled.load import load_kernels
+from oocgraph.compiled.shared_work import (
     BOUNDS,
     BYTES,
     DONE,
@@ -33,6 +32,7 @@ from oocgraph.kernels.shared_work import (
     post_pieces,
     report_piece,
 )
+from oocgraph.errors import ClusterError
 from oocgraph.types import Array
 
 

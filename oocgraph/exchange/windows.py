@@ -35,12 +35,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from oocgraph.compiled.load import load_kernels
+from oocgraph.compiled.shared_work import WORDS
+from oocgraph.compiled.windows import ABORTED, LATE, await_word, claim_word, publish_word, read_word
 from oocgraph.errors import ClusterError
 from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, began_at
 from oocgraph.exchange.shared_work import Board, load_board_kernels
-from oocgraph.kernels.load import load_kernels
-from oocgraph.kernels.shared_work import WORDS
-from oocgraph.kernels.windows import ABORTED, LATE, await_word, claim_word, publish_word, read_word
 from oocgraph.types import Array
 
 LINE = 8

@@ -14,6 +14,7 @@ from pathlib import Path
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.arrow import load_tables
+from oocgraph.compiled.load import load_kernels
 from oocgraph.config import num_cores, settings
 from oocgraph.errors import OutputError
 from oocgraph.export.csr_files import GAPBS, check_gapbs, write_npz, write_sg
@@ -23,7 +24,6 @@ from oocgraph.export.ordered_rows import charge_input_order, charge_store_order,
 from oocgraph.export.parquet import write_parquet
 from oocgraph.export.text import charge_matrix, write_matrix, write_table_text
 from oocgraph.external_sort.workers import Workers
-from oocgraph.kernels.load import load_kernels
 from oocgraph.listing import Listed
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.progress import watched

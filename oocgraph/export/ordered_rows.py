@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.compiled.load import Call
 from oocgraph.errors import BudgetError
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import balanced_bins
@@ -21,7 +22,6 @@ from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Workers
 from oocgraph.kernels.build import dealing_calls
 from oocgraph.kernels.export import KEY_SHIFT, row_keys
-from oocgraph.kernels.load import Call
 from oocgraph.kernels.packed_keys import packing_calls
 from oocgraph.memory import Budget, enough_memory, format_bytes
 from oocgraph.store.arrays import decoded_bytes

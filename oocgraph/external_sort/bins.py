@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.compiled.intrinsics import SPARE_BYTES
 from oocgraph.external_sort.key_bins import KeyBins, SplitterBins
 from oocgraph.external_sort.temporary import Folder, NumberedFiles, read_into
 from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels.build import pack_keys, scatter, unpack_keys
-from oocgraph.kernels.intrinsics import SPARE_BYTES
 from oocgraph.kernels.packed_keys import (
     COUNT_BYTES,
     HEADER_BYTES,

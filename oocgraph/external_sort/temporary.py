@@ -13,7 +13,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from oocgraph.kernels.intrinsics import SPARE_BYTES
+from oocgraph.compiled.intrinsics import SPARE_BYTES
 from oocgraph.store import files
 from oocgraph.types import Array
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from oocgraph.allocator import kept_bytes_of, returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.arrow import load_arrow
+from oocgraph.compiled.crc32c import checksum_calls
+from oocgraph.compiled.load import load_kernels
 from oocgraph.config import settings
 from oocgraph.errors import ArgumentError, InputError
 from oocgraph.external_sort.temporary import Folder
@@ -26,10 +28,8 @@ from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
 from oocgraph.ingest.sources import is_dask, open_requested
 from oocgraph.kernels.build import build_calls, memory_build_calls
-from oocgraph.kernels.crc32c import checksum_calls
 from oocgraph.kernels.entries import entry_calls
 from oocgraph.kernels.join import hash_join_calls
-from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.packed_keys import packing_calls
 from oocgraph.kernels.strings import string_calls
 from oocgraph.listing import Listed

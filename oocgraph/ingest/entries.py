@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.compiled.intrinsics import SPARE_BYTES
 from oocgraph.external_sort.key_bins import KeyBins
 from oocgraph.external_sort.temporary import Folder, NumberedFiles, read_into
 from oocgraph.external_sort.workers import Scratch
@@ -30,7 +31,6 @@ from oocgraph.kernels.entries import (
     write_entries,
     write_lists,
 )
-from oocgraph.kernels.intrinsics import SPARE_BYTES
 from oocgraph.store.files import write_views
 from oocgraph.store.records import Records
 from oocgraph.types import Array

@@ -14,6 +14,7 @@ from typing import cast
 import numpy as np
 
 from oocgraph.allocator import arrow_bytes
+from oocgraph.compiled.load import load_kernels
 from oocgraph.config import settings
 from oocgraph.errors import ArgumentError, InputError
 from oocgraph.external_sort.temporary import Folder
@@ -35,7 +36,6 @@ from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.merge_steps import id_kind_of, merge_steps, vertex_bytes
 from oocgraph.ingest.stored_rows import StoredRows, rows_bytes
 from oocgraph.kernels.append import merge_calls
-from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.store.edge_columns import column_bytes
 from oocgraph.store.graph import CSRStore

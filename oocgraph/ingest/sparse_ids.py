@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.compiled.load import load_kernels
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import SplitterBins
 from oocgraph.ingest.build_job import Job
@@ -20,7 +21,6 @@ from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.read_edges import ColumnReader, expected_rows, first_blocks, raw_bins
 from oocgraph.kernels.build import edge_keys
 from oocgraph.kernels.join import cut_cells, find_keys, join_calls, table_of_hashes
-from oocgraph.kernels.load import load_kernels
 from oocgraph.store.records import key_bits
 from oocgraph.types import Array
 

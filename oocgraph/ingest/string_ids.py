@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oocgraph.arrow import from_numbers
+from oocgraph.compiled.load import load_kernels
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import uniform_bins
 from oocgraph.external_sort.text_files import TextFiles, TextSlice
@@ -24,7 +25,6 @@ from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.read_edges import ColumnReader, expected_rows, first_blocks
 from oocgraph.ingest.sparse_ids import JoinTable, join_edges, position_dtype
 from oocgraph.kernels.join import hash_join_calls
-from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.strings import split_strings, string_calls
 from oocgraph.store.strings import HashCollisionError, Placed, with_a_seed
 from oocgraph.types import Array

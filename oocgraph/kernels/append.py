@@ -12,12 +12,12 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from oocgraph.compiled.intrinsics import AHEAD, prefetch
+from oocgraph.compiled.load import Call
+from oocgraph.compiled.vectors import LANES, copy_below, pad, pointer_of
 from oocgraph.kernels.build import NO_RANK
-from oocgraph.kernels.intrinsics import AHEAD, prefetch
-from oocgraph.kernels.load import Call
 from oocgraph.kernels.nearly_sorted import sort_nearly
 from oocgraph.kernels.rows import find_class
-from oocgraph.kernels.vectors import LANES, copy_below, pad, pointer_of
 
 SLACK = 2 * LANES
 """Elements behind keys: vectors are written whole, and one more behind a row."""

@@ -15,7 +15,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import add_rows, prefetch
+from oocgraph.compiled.intrinsics import add_rows, prefetch
 from oocgraph.kernels.piece_rows import DONE, FULL, GROWN, MISSING, piece_of, row_of, work_of
 
 LANES = 8

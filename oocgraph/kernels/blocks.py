@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import (
+from oocgraph.compiled.intrinsics import (
     atomic_add,
     atomic_min,
     atomic_or,
@@ -34,7 +34,7 @@ from oocgraph.kernels.intrinsics import (
     store_release,
     usleep,
 )
-from oocgraph.kernels.kept import kept, named
+from oocgraph.compiled.kept import kept, named
 from oocgraph.kernels.rows import read_pages
 from oocgraph.types import Array
 
@@ -703,7 +703,7 @@ def make_work_by_vertex(run_all: Any, to_list: Any, name: str | None) -> Any:
     Parameters
     ----------
     run_all
-        As `run_block` of `make_work`, for all that is on the work list at the address w (`oocgraph.kernels.worklist`), with its thread t.
+        As `run_block` of `make_work`, for all that is on the work list at the address w (`oocgraph.compiled.worklist`), with its thread t.
         What it finds no room for there is pending in blocks afterwards.
     to_list
         Not yet compiled. ``to_list(rows, agenda, values, w)``: put on the list what is pending in blocks.

@@ -19,8 +19,8 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from oocgraph.kernels.intrinsics import AHEAD, prefetch
-from oocgraph.kernels.load import Call
+from oocgraph.compiled.intrinsics import AHEAD, prefetch
+from oocgraph.compiled.load import Call
 
 CELL_BITS = 10
 """A cell is at most 2**-10 of its distance from the start of the range wide."""

@@ -7,21 +7,27 @@ from pathlib import Path
 import numba
 from llvmlite import binding
 
-from oocgraph.kernels.kept import stamps
-from oocgraph.kernels.sound import read_sound
+from oocgraph.compiled.kept import stamps
+from oocgraph.compiled.sound import read_sound
+from oocgraph.kernels.rows import find_class
 
 MARK = "oocgraph-is-warm"
 """File in the cache that says of which version all has been compiled, for which processor."""
 
 
 def kernel_folder() -> Path:
-    """Return the folder with the compiled kernels."""
-    return Path(read_sound.stats.cache_path)
+    """Return the folder with the compiled kernels of this package."""
+    return Path(find_class.stats.cache_path)
+
+
+def folders() -> list[Path]:
+    """Return the folders with all that is compiled: numba has one for each folder of sources."""
+    return [kernel_folder(), Path(read_sound.stats.cache_path)]
 
 
 def cached_bytes() -> int:
     """Bytes of the compiled kernels."""
-    return sum(file.stat().st_size for file in kernel_folder().glob("*.nb[ci]"))
+    return sum(file.stat().st_size for folder in folders() for file in folder.glob("*.nb[ci]"))
 
 
 def is_warm() -> bool:

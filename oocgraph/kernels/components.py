@@ -13,7 +13,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import compare_and_swap, count_ones, trailing_zeros
+from oocgraph.compiled.intrinsics import compare_and_swap, count_ones, trailing_zeros
 
 
 @nb.njit(nogil=True, cache=True)

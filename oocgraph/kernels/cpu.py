@@ -15,8 +15,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.deques import OVER, next_piece
-from oocgraph.kernels.intrinsics import (
+from oocgraph.compiled.deques import OVER, next_piece
+from oocgraph.compiled.intrinsics import (
     atomic_add,
     atomic_min,
     atomic_or,

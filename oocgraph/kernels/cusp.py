@@ -15,7 +15,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import atomic_or, count_ones, trailing_zeros
+from oocgraph.compiled.intrinsics import atomic_or, count_ones, trailing_zeros
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
 """Odd constant of multiplicative hashing (2**64 / golden ratio)."""

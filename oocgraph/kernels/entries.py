@@ -18,9 +18,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from oocgraph.compiled.intrinsics import AHEAD, load_four, prefetch, store_four
+from oocgraph.compiled.load import Call
 from oocgraph.kernels.build import cell_of
-from oocgraph.kernels.intrinsics import AHEAD, load_four, prefetch, store_four
-from oocgraph.kernels.load import Call
 
 LISTS, ENTRIES = 0, 1
 """Kinds of slices."""

@@ -15,8 +15,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import nanoseconds
-from oocgraph.kernels.load import Call
+from oocgraph.compiled.intrinsics import nanoseconds
+from oocgraph.compiled.load import Call
 from oocgraph.kernels.rows import explicit_rows, find_class, row_of
 
 FIRST_ROOM = 1024

@@ -15,7 +15,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import address_of, memcpy
+from oocgraph.compiled.intrinsics import address_of, memcpy
 from oocgraph.kernels.rows import find_class, read_pages
 
 

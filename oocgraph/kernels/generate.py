@@ -24,7 +24,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.load import load_kernel
+from oocgraph.compiled.load import load_kernel
 from oocgraph.types import Array
 
 KRONECKER_A, KRONECKER_B, KRONECKER_C = 0.57, 0.19, 0.19

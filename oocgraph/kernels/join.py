@@ -10,8 +10,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from oocgraph.compiled.load import Call
 from oocgraph.kernels.build import edge_keys, scatter
-from oocgraph.kernels.load import Call
 
 FEW = 8
 """Entries that are looked through one after the other."""

@@ -11,7 +11,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import trailing_zeros
+from oocgraph.compiled.intrinsics import trailing_zeros
 from oocgraph.kernels.piece_rows import piece_of, row_of
 
 LANES = 8

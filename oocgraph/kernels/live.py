@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import count_ones, pointer_to
+from oocgraph.compiled.intrinsics import count_ones, pointer_to
 from oocgraph.kernels.rows import Repair, RowLookup, find_class, next_class, row_of, vertex_of_edge
 from oocgraph.types import Array
 

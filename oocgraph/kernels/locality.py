@@ -11,8 +11,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import atomic_add, atomic_min, load_acquire
-from oocgraph.kernels.load import Call
+from oocgraph.compiled.intrinsics import atomic_add, atomic_min, load_acquire
+from oocgraph.compiled.load import Call
 
 UNUSED, OPEN = np.uint8(254), np.uint8(255)
 """Levels of vertices without edges, and of those that no cell has reached."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numba as nb
 
-from oocgraph.kernels.vectors import LANES, finish_one, finish_two, key_of, merge_two, order, order_across, order_four, pad, sort_keys
+from oocgraph.compiled.vectors import LANES, finish_one, finish_two, key_of, merge_two, order, order_across, order_four, pad, sort_keys
 
 FEW = 8
 """Entries of a row that is likely to be in order: of 9 of 10 such rows in an append of 1 % to a Kronecker graph all are."""
@@ -93,7 +93,7 @@ def sort_nearly(entries: Any, size: Any, begin: Any, length: Any, place: Any, ke
     entries : pointer to uint32
         Of `size` entries.
     place
-        Of the first entry; see `oocgraph.kernels.vectors.key_of`.
+        Of the first entry; see `oocgraph.compiled.vectors.key_of`.
     keys : pointer to uint32 or uint64
         Overwritten, perhaps up to the end of the last vector, ``at + length`` rounded up to `LANES`. No key has all bits set.
     """

@@ -15,8 +15,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import load_four, store_four
-from oocgraph.kernels.load import Call
+from oocgraph.compiled.intrinsics import load_four, store_four
+from oocgraph.compiled.load import Call
 
 HEADER_BYTES = 32
 

@@ -18,7 +18,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import AHEAD, prefetch
+from oocgraph.compiled.intrinsics import AHEAD, prefetch
 
 CHANGE, DANGLING, CARRY_FIRST, CARRY_LAST = 0, 1, 2, 3
 """What is where in `sums`: sum of the absolute changes of ranks, sum of new ranks of vertices without out-edges, sum of the first row

@@ -14,7 +14,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import count_ones, trailing_zeros
+from oocgraph.compiled.intrinsics import count_ones, trailing_zeros
 
 
 @nb.njit(nogil=True, cache=True)

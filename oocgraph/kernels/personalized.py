@@ -11,7 +11,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import prefetch
+from oocgraph.compiled.intrinsics import prefetch
 
 ROWS_AHEAD = 8
 """Entries by which a neighbour's row is asked for before it is used."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import pointer_to
+from oocgraph.compiled.intrinsics import pointer_to
 
 DONE, GROWN, FULL, MISSING = range(4)
 """Why a call has ended: nothing is left to find; a level is so much work that threads had better share it; no room, for vertices or for

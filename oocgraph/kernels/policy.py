@@ -26,8 +26,8 @@ from numba.core.errors import NumbaError, TypingError, UnsupportedBytecodeError
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from oocgraph.kernels.borrowed import borrowed, borrowed_to_read
-from oocgraph.kernels.kept import KeyedCache, named, stamps
+from oocgraph.compiled.borrowed import borrowed, borrowed_to_read
+from oocgraph.compiled.kept import KeyedCache, named, stamps
 from oocgraph.kernels.prop import Prop
 
 
@@ -121,7 +121,8 @@ def make_loops(
 @cache
 def _stamps() -> str:
     """Return what tells the modules that are compiled into the loops from other versions of them."""
-    from oocgraph.kernels import borrowed, prop, rows
+    from oocgraph.compiled import borrowed
+    from oocgraph.kernels import prop, rows
 
     return stamps(str(module.__file__) for module in (borrowed, prop, rows))
 

@@ -18,8 +18,7 @@ import numba as nb
 import numpy as np
 from numba.core import types
 
-from oocgraph.kernels.blocks import LAST, NONE, NOT_MONOTONE, OVERFLOW, STOP, fail, make_pending, make_work, make_work_by_vertex
-from oocgraph.kernels.intrinsics import (
+from oocgraph.compiled.intrinsics import (
     AHEAD,
     atomic_add,
     atomic_and,
@@ -34,8 +33,9 @@ from oocgraph.kernels.intrinsics import (
     trailing_zeros,
     usleep,
 )
+from oocgraph.compiled.worklist import bucket_of, is_over, pop, push
+from oocgraph.kernels.blocks import LAST, NONE, NOT_MONOTONE, OVERFLOW, STOP, fail, make_pending, make_work, make_work_by_vertex
 from oocgraph.kernels.policy import compile_function, is_compile_error
-from oocgraph.kernels.worklist import bucket_of, is_over, pop, push
 from oocgraph.types import Array
 
 

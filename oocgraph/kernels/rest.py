@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import atomic_add
+from oocgraph.compiled.intrinsics import atomic_add
 from oocgraph.types import Array
 
 CORE = 8

@@ -10,8 +10,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import trailing_zeros
-from oocgraph.kernels.load import load_kernel
+from oocgraph.compiled.intrinsics import trailing_zeros
+from oocgraph.compiled.load import load_kernel
 from oocgraph.kernels.rows import explicit_rows, find_class, next_class, row_of
 
 

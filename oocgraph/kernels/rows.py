@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.crc32c import crc32c
-from oocgraph.kernels.intrinsics import address_of, call, pread
-from oocgraph.kernels.sound import highest
+from oocgraph.compiled.crc32c import crc32c
+from oocgraph.compiled.intrinsics import address_of, call, pread
+from oocgraph.compiled.sound import highest
 from oocgraph.types import Array
 
 READ_FAILED = -1

@@ -17,6 +17,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from oocgraph.compiled.intrinsics import nanoseconds
 from oocgraph.kernels.cpu import (
     STATUS_DONE,
     STATUS_GROWN,
@@ -29,7 +30,6 @@ from oocgraph.kernels.cpu import (
     pull_heads,
     sample_heads,
 )
-from oocgraph.kernels.intrinsics import nanoseconds
 from oocgraph.kernels.rows import Marks, find_class, row_of
 
 FRONTIER, EDGES, LEVEL, ROWS, QUEUE, REACHED, REACHED_EDGES, IS_LISTED = range(8)

@@ -1,7 +1,7 @@
 """Sort keys by their bits, all threads of a team together: a nested fork-join that first divides all keys and then sorts parts in cache.
 
 In: int64 or uint64 keys as bits, and room for as many. Out: the same keys ascending, in their place. A range is sorted in steps, each of
-which is a ``recursive_for`` (`oocgraph.kernels.fork_join`) over shares of the range, the last over buckets:
+which is a ``recursive_for`` (`oocgraph.compiled.fork_join`) over shares of the range, the last over buckets:
 
 1. SPREAD: which bits differ at all. Packed keys of a bin agree in their upper ones.
 2. COUNT: keys of each share and bucket. The bucket of a key is its uppermost bits that differ: up to eight, as many as divide the range
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.fork_join import CALLED, FROM, KIND, LOCALS, OVER, PIECE, again, call, leave, next_event
+from oocgraph.compiled.fork_join import CALLED, FROM, KIND, LOCALS, OVER, PIECE, again, call, leave, next_event
 
 CUT_OFF = 1 << 16
 """Keys that one thread sorts alone: with room for as many a MiB, a core's second cache. 10^7 took 0.18 s of its time, with 2^15 0.21 s."""

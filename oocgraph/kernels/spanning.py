@@ -14,7 +14,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import AHEAD, compare_and_swap, prefetch
+from oocgraph.compiled.intrinsics import AHEAD, compare_and_swap, prefetch
 
 
 @nb.njit(nogil=True, cache=True)

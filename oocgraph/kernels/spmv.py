@@ -22,7 +22,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import AHEAD, prefetch
+from oocgraph.compiled.intrinsics import AHEAD, prefetch
 from oocgraph.kernels.semirings import MIN_PLUS, OR_AND, PLUS_TIMES
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import byte_at, bytes_at, memcpy, reversed_bytes, trailing_zeros
-from oocgraph.kernels.load import Call
+from oocgraph.compiled.intrinsics import byte_at, bytes_at, memcpy, reversed_bytes, trailing_zeros
+from oocgraph.compiled.load import Call
 
 FEW = 12
 """Strings that are sorted by insertion."""

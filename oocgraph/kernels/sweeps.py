@@ -7,7 +7,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import AHEAD, prefetch
+from oocgraph.compiled.intrinsics import AHEAD, prefetch
 
 
 @nb.njit(nogil=True, cache=True)

@@ -13,8 +13,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import AHEAD, prefetch
-from oocgraph.kernels.load import Call, load_kernels
+from oocgraph.compiled.intrinsics import AHEAD, prefetch
+from oocgraph.compiled.load import Call, load_kernels
 
 STORED_DTYPES = ("uint32", "int64")
 """Dtypes of store numbers that there is a kernel for: those of indices."""

@@ -26,7 +26,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import atomic_add, atomic_or, trailing_zeros
+from oocgraph.compiled.intrinsics import atomic_add, atomic_or, trailing_zeros
 from oocgraph.kernels.rows import find_class
 
 STAGED = 1024

@@ -12,7 +12,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import atomic_add, prefetch
+from oocgraph.compiled.intrinsics import atomic_add, prefetch
 
 MARKED = 1 << 14
 """Vertices whose marks are counters, the first ones: 64 KiB, which stay in the cache of a core. In degree order they close nearly all

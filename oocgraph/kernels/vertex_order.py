@@ -8,8 +8,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import AHEAD, prefetch
-from oocgraph.kernels.load import Call, load_kernels
+from oocgraph.compiled.intrinsics import AHEAD, prefetch
+from oocgraph.compiled.load import Call, load_kernels
 
 DTYPES = ("float64", "float32", "uint8")
 """Of values that there are kernels for."""

@@ -1,6 +1,6 @@
 """The kernels of a search, with arguments of the types that it calls them with; brings them into memory.
 
-Kernels with an entry for each combination of dtypes, as those of products, are loaded one by one (`oocgraph.kernels.load`).
+Kernels with an entry for each combination of dtypes, as those of products, are loaded one by one (`oocgraph.compiled.load`).
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.compiled.deques import Member, new_counts, new_deques
+from oocgraph.compiled.load import Call, load_kernels
 from oocgraph.kernels import cpu, few, gather, partition
-from oocgraph.kernels.deques import Member, new_counts, new_deques
-from oocgraph.kernels.load import Call, load_kernels
 from oocgraph.kernels.rows import NO_LONG_ROWS, Marks, Tails, explicit_rows, new_long_rows, no_files, no_planes
 from oocgraph.kernels.serial_levels import LOG_COLUMNS, search_levels
 from oocgraph.types import Array, Progress, ignore_progress

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from oocgraph.compiled.load import Call, load_kernels
 from oocgraph.kernels import cusp
-from oocgraph.kernels.load import Call, load_kernels
 from oocgraph.types import Array
 
 

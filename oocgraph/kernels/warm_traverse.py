@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from oocgraph.compiled.load import Call, load_kernels
 from oocgraph.kernels import cpu, partition, pieces, traverse
-from oocgraph.kernels.load import Call, load_kernels
 from oocgraph.types import Progress, ignore_progress
 
 

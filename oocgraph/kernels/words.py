@@ -14,7 +14,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import AHEAD, atomic_or, count_ones, prefetch, trailing_zeros
+from oocgraph.compiled.intrinsics import AHEAD, atomic_or, count_ones, prefetch, trailing_zeros
 from oocgraph.kernels.piece_rows import DONE, FULL, GROWN, MISSING, piece_of, row_of, work_of
 
 _NUM_PLANES = 40

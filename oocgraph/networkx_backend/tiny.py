@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.compiled.load import load_kernel
 from oocgraph.engine.levels import MAX_DEPTH_LIMIT
 from oocgraph.kernels import few as kernels
-from oocgraph.kernels.load import load_kernel
 from oocgraph.kernels.relax import MOST_WIDE, SHORTEST
 from oocgraph.kernels.rest import Rest, Walk, walk_rest
 from oocgraph.kernels.rows import explicit_rows

@@ -30,7 +30,7 @@ from oocgraph.types import Array
 _METHODS = {"neighbours": "neighbours", "out_degree": "out_degree", "first_out_edge": "out_degree", "in_degree": "in_degree"}
 """Methods of ``prop``, and what each one asks for."""
 
-_KNOWN = {"numba", "numpy", "oocgraph.kernels", *sys.stdlib_module_names}
+_KNOWN = {"numba", "numpy", "oocgraph.compiled", "oocgraph.kernels", *sys.stdlib_module_names}
 """Modules whose functions do not ask a ``prop`` for anything."""
 
 _FIXED = (int, float, complex, str, bytes, np.generic, type, ModuleType, BuiltinFunctionType, np.ufunc)

@@ -15,8 +15,8 @@ from functools import cache
 
 import numpy as np
 
+from oocgraph.compiled.load import load_kernels
 from oocgraph.kernels import forecast as kernels
-from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.prop import make_prop
 from oocgraph.partition.policies import named_policy
 from oocgraph.partition.policy import CompiledPolicy, compile_policy

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.kernels import load, spmv
+from oocgraph.compiled import load
+from oocgraph.kernels import spmv
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.products.product_checks import checked_piece
 from oocgraph.sparse.edge_stream import EdgeStream

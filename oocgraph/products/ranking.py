@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.compiled import load
 from oocgraph.engine.sweeps import as_numbers
 from oocgraph.errors import ArgumentError, CorruptStoreError
-from oocgraph.kernels import load
 from oocgraph.kernels import pagerank as kernels
 from oocgraph.kernels.pagerank import CARRY_FIRST, CARRY_LAST, CHANGE, DANGLING, NUM_SUMS
 from oocgraph.memory import Budget, page_cache_bytes

@@ -186,7 +186,7 @@ class StoredArray:
 
     def _check_bytes(self, first_byte: int, raw: Array, checksums: Array | None = None) -> None:
         """Compare pages with their checksums, which are read unless given: `raw` begins at a page and ends at one, or with the array."""
-        from oocgraph.kernels.crc32c import page_checksums  # with numba, which takes half a second: at first use
+        from oocgraph.compiled.crc32c import page_checksums  # with numba, which takes half a second: at first use
 
         assert self.checksums is not None
         page = first_byte // PAGE_BYTES
@@ -337,7 +337,7 @@ class PlainArray(StoredArray):
             return False
         if first * itemsize % PAGE_BYTES or (out.nbytes % PAGE_BYTES and stop != self.length) or first + out.size > self.chunk_length:
             return False
-        from oocgraph.kernels.sound import load_read_sound, read_sound  # with numba, which takes half a second: at first use
+        from oocgraph.compiled.sound import load_read_sound, read_sound  # with numba, which takes half a second: at first use
 
         load_read_sound()
         page = start * itemsize // PAGE_BYTES

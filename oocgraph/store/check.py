@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
+from oocgraph.compiled.load import load_kernels
 from oocgraph.config import num_cores, settings
 from oocgraph.errors import ArgumentError, CorruptStoreError
-from oocgraph.kernels.load import load_kernels
 from oocgraph.listing import Listed
 from oocgraph.memory import SLACK_BYTES, Budget, bytes_before, effective_budget_bytes
 from oocgraph.progress import watched

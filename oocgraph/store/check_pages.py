@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
+from oocgraph.compiled.crc32c import page_checksums
 from oocgraph.errors import CorruptStoreError, StoreError
-from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.codecs import max_stored_bytes
 from oocgraph.store.fetched import FetchedArray

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from oocgraph.compiled.load import load_kernels
 from oocgraph.config import settings
 from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.kernels import live as kernels
 from oocgraph.kernels.live import NO_MASK, NO_ROWS, REPLACE, EdgeMask
-from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.rows import Repair, RowLookup, explicit_rows
 from oocgraph.store.arrays import REMEDY, Mask, PlainArray, StoredArray, decoded_bytes
 from oocgraph.store.edge_conditions import EdgeCondition

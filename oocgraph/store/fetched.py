@@ -178,7 +178,7 @@ class ZarrArray(FetchedArray):
             if len(raw) > most:
                 raise ValueError(f"it has more than {most} bytes")
             if self.checksums is not None:
-                from oocgraph.kernels.crc32c import page_checksums
+                from oocgraph.compiled.crc32c import page_checksums
 
                 found = page_checksums(np.frombuffer(raw, np.uint8), max(1, len(raw)))
                 if not found.size or found[0] != self.checksums.read(chunk, chunk + 1)[0]:

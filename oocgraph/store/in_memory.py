@@ -162,7 +162,7 @@ class MemoryGraph(CSRStore):
     def _values(self, name: str) -> Array:
         if not name.startswith(f"{CHECKSUMS}/"):
             return self.held[name]
-        from oocgraph.kernels.crc32c import page_checksums
+        from oocgraph.compiled.crc32c import page_checksums
 
         return page_checksums(self.held[name.removeprefix(f"{CHECKSUMS}/")].view(np.uint8), PAGE_BYTES)
 

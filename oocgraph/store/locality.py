@@ -15,9 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from oocgraph.compiled.load import load_kernels
 from oocgraph.kernels import locality as kernels
 from oocgraph.kernels.build import NO_RANK
-from oocgraph.kernels.load import load_kernels
 from oocgraph.types import Array, Progress
 
 SPARSENESS = 64

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.allocator import passing_array
-from oocgraph.kernels.load import load_kernels
+from oocgraph.compiled.load import load_kernels
 from oocgraph.kernels.strings import string_calls
 from oocgraph.store.layout import string_arrays
 from oocgraph.store.strings import Placed, string_buffers, with_a_seed

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.kernels.crc32c import page_checksums
+from oocgraph.compiled.crc32c import page_checksums
 from oocgraph.store.layout import CHECKSUMS, CHUNK_BYTES
 from oocgraph.store.metadata import array_metadata, write_metadata
 from oocgraph.store.writer import ArrayWriter, write_chunks

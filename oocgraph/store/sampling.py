@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.compiled.load import load_kernels
 from oocgraph.errors import ArgumentError
-from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.sampling import draw_positions, draw_steps
 from oocgraph.store.answering import budget_of, ids_bytes, ids_of
 from oocgraph.store.columns import as_numpy, distinct

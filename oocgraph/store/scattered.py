@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.compiled.load import load_kernels
 from oocgraph.config import settings
 from oocgraph.kernels import gather
-from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.rows import no_files
 from oocgraph.memory import Budget
 from oocgraph.store.arrays import PlainArray, StoredArray

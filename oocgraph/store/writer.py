@@ -19,7 +19,7 @@ import numpy as np
 
 import oocgraph
 from oocgraph.arrow import from_strings
-from oocgraph.kernels.crc32c import page_checksums
+from oocgraph.compiled.crc32c import page_checksums
 from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.codecs import encode
 from oocgraph.store.files import PastCache, write_at

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from oocgraph.kernels.announce import COMPILING
+from oocgraph.compiled.announce import COMPILING
 
 ANNOUNCED = f"{COMPILING}\n"

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from oocgraph.cli import COMMANDS, cli
 from oocgraph.commands import first_use
-from oocgraph.kernels import announce, cached
+from oocgraph.compiled import announce
+from oocgraph.kernels import cached
 
 
 def call(*arguments):

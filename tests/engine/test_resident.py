@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from oocgraph import CorruptStoreError, open_graph
+from oocgraph.compiled.crc32c import page_checksums
+from oocgraph.compiled.sound import READ_BYTES, read_sound
 from oocgraph.engine.resident import for_loading, read_parallel
-from oocgraph.kernels.crc32c import page_checksums
-from oocgraph.kernels.sound import READ_BYTES, read_sound
 from oocgraph.pool import Pool
 from tests.reference_build import reference_build
 

@@ -108,7 +108,7 @@ def put_slowly(share, rng):
 
 def stop_within_a_put(channel, folder):
     """Lock a slot of the next member, write half of a piece, say so, and hang."""
-    from oocgraph.kernels.windows import claim_word
+    from oocgraph.compiled.windows import claim_word
 
     q = (channel.member - 1) % len(channel.windows)
     window = channel.windows[q]

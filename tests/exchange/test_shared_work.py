@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oocgraph.compiled.shared_work import BOUNDS, CLAIM, FACTS, MOST_PIECES, WORDS
 from oocgraph.errors import ClusterError
 from oocgraph.exchange.shared_work import Board
-from oocgraph.kernels.shared_work import BOUNDS, CLAIM, FACTS, MOST_PIECES, WORDS
 
 
 def new_board():

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oocgraph.compiled.windows import publish_word
 from oocgraph.errors import ClusterError
 from oocgraph.exchange.shared_memory import began_at
 from oocgraph.exchange.windows import LEAST_SLOT_BYTES, Channel, Window, WindowClosedError, slot_bytes_of, stamp_of, window_bytes
-from oocgraph.kernels.windows import publish_word
 from tests import forks
 from tests.processes import PATIENCE_SECONDS
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.kernels.crc32c import page_checksums
+from oocgraph.compiled.crc32c import page_checksums
 from oocgraph.types import PAGE_BYTES
 
 SPARSE_LENGTHS = (1 << 20, 1 << 28, 1 << 33, 1 << 40)

@@ -6,7 +6,7 @@ import numba as nb
 import numpy as np
 import pytest
 
-from oocgraph.kernels.intrinsics import add_rows
+from oocgraph.compiled.intrinsics import add_rows
 
 
 @nb.njit

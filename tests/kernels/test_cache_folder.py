@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from oocgraph.kernels.announce import COMPILING
+from oocgraph.compiled.announce import COMPILING
 from tests.kernel_caches import cache_without
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ ME, NOBODY = os.getuid(), 65534
 SCRIPT = """
 import json, os
 from oocgraph.kernels import cached
-from oocgraph.kernels.sound import load_read_sound, read_sound
+from oocgraph.compiled.sound import load_read_sound, read_sound
 load_read_sound()
 print(json.dumps({"folder": str(cached.kernel_folder()), "named": os.environ.get("NUMBA_CACHE_DIR")}))
 """
@@ -107,7 +107,7 @@ def test_a_folder_into_which_others_could_put_code_is_not_used(source, temporary
 
 ANNOUNCE = """
 import logging, sys
-from oocgraph.kernels import announce
+from oocgraph.compiled import announce
 if "worker" in sys.argv:
     announce.silence()
 import numpy as np

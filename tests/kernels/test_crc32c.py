@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 import pytest
 
-from oocgraph.kernels.crc32c import crc32c, crc32c_by_instruction, crc32c_by_tables, has_instruction, page_checksums
+from oocgraph.compiled.crc32c import crc32c, crc32c_by_instruction, crc32c_by_tables, has_instruction, page_checksums
 
 METHODS = [pytest.param(method, id=method.__name__) for method in dict.fromkeys([crc32c, crc32c_by_tables])]
 
@@ -76,7 +76,7 @@ def test_instruction_is_chosen_by_the_target(triple, features, present):
 
 ASK = """
 import numpy as np
-from oocgraph.kernels import crc32c
+from oocgraph.compiled import crc32c
 checksums = crc32c.page_checksums(np.arange(10_000).astype(np.uint8), 4096)
 print(crc32c.crc32c.__name__, *checksums)
 """

@@ -8,8 +8,8 @@ import numba as nb
 import numpy as np
 import pytest
 
-from oocgraph.kernels import deques
-from oocgraph.kernels.fork_join import (
+from oocgraph.compiled import deques
+from oocgraph.compiled.fork_join import (
     CALLED,
     FINISHED,
     FRAME,
@@ -28,7 +28,7 @@ from oocgraph.kernels.fork_join import (
     new_frames,
     next_event,
 )  # fmt: skip
-from oocgraph.kernels.intrinsics import atomic_add, load_acquire, sched_yield, usleep
+from oocgraph.compiled.intrinsics import atomic_add, load_acquire, sched_yield, usleep
 from oocgraph.team import Team
 
 OUTER, INNER, AFTER = range(3)

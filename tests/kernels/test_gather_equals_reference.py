@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from oocgraph.compiled.crc32c import page_checksums
 from oocgraph.kernels import gather
-from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.kernels.rows import CHECKSUM_FAILED, RANGE_FAILED, READ_FAILED, ChunkFiles, file_extent
 from tests.oracles import gather as reference_gather
 

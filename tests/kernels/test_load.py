@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import time
 
+import numba
 import pytest
 
 from oocgraph.locks import MOST_SECONDS, locked
@@ -15,9 +17,9 @@ from tests.capped import run_capped
 ASKS = """
 import sys, threading
 import numpy as np
-from oocgraph.kernels.load import load_kernel
-from oocgraph.kernels.sound import read_sound
-from oocgraph.kernels.crc32c import _pages, _readonly
+from oocgraph.compiled.load import load_kernel
+from oocgraph.compiled.sound import read_sound
+from oocgraph.compiled.crc32c import _pages, _readonly
 barrier, failed = threading.Barrier(8), []
 
 def ask(i):
@@ -49,7 +51,7 @@ def test_threads_that_ask_for_kernels_at_once_get_them():
 IS_READY = """
 import sys
 import numba, numpy as np
-from oocgraph.kernels.crc32c import page_checksums
+from oocgraph.compiled.crc32c import page_checksums
 from oocgraph.kernels.rows import find_class
 from oocgraph.kernels import warm
 
@@ -76,7 +78,7 @@ IS_COLD = """
 import sys
 import numpy as np
 from oocgraph.kernels.components import begin
-from oocgraph.kernels.load import load_kernels
+from oocgraph.compiled.load import load_kernels
 load_kernels([(begin, (np.empty(0, np.int32), 0, 0))])
 print(len(begin.overloads), "numba.np.arraymath" in sys.modules)
 """
@@ -93,9 +95,8 @@ def test_a_process_whose_kernels_others_compile_does_not_get_ready_to_compile(tm
 
 
 TURN = """
-from oocgraph.kernels import load
-from oocgraph.kernels.components import begin
-print(load._turn(begin), end="")
+from oocgraph.compiled import load
+print(load._turn(), end="")
 """
 
 
@@ -131,8 +132,8 @@ import logging, sys
 from pathlib import Path
 import numpy as np
 logging.basicConfig(stream=sys.stdout, format="%(message).40s")
-from oocgraph.kernels.deques import end, new_deques, team_calls
-from oocgraph.kernels.load import load_kernels
+from oocgraph.compiled.deques import end, new_deques, team_calls
+from oocgraph.compiled.load import load_kernels
 load_kernels(team_calls())
 end(new_deques(1))
 print("loaded")
@@ -160,13 +161,44 @@ def test_a_damaged_kernel_is_compiled_again(tmp_path, suffix, length):
     assert run() == ["loaded"]
 
 
+STALE = """
+import logging, sys
+import numba
+import numpy as np
+logging.basicConfig(stream=sys.stdout, format="%(message).24s")
+from oocgraph.kernels.rows import find_class
+
+@numba.njit
+def outer(first, v):
+    return find_class(first, v)
+
+print(outer(np.arange(5), 3))
+"""
+
+
+def test_a_kernel_of_another_version_is_compiled_again_where_another_calls_it(tmp_path):
+    """Its index names a type that is not there any more: numba would raise, as it reads it before it looks whose it is."""
+
+    def run():
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        return subprocess.run(
+            [sys.executable, "-c", STALE], check=True, capture_output=True, text=True, env=environment
+        ).stdout.splitlines()
+
+    assert run()[-1] == "3"
+    (index,) = tmp_path.rglob("rows.find_class*.nbi")
+    index.write_bytes(pickle.dumps(numba.__version__) + b"coocgraph.gone\nThing\n.")
+    assert run() == ["a compiled kernel in " + str(tmp_path)[:3], "3"]
+    assert run() == ["3"]
+
+
 KEPT = """
 import logging, os, subprocess
 import numpy as np
-from oocgraph.kernels import load
-from oocgraph.kernels.crc32c import _pages, _readonly
-from oocgraph.kernels.deques import team_calls
-from oocgraph.kernels.sound import read_sound
+from oocgraph.compiled import load
+from oocgraph.compiled.crc32c import _pages, _readonly
+from oocgraph.compiled.deques import team_calls
+from oocgraph.compiled.sound import read_sound
 from oocgraph.kernels.warm import search_calls
 sound = read_sound, (1, 1, np.empty(0, np.uint8), np.empty(0, np.uint32), np.uint64(1), 4)
 pages = _pages, (_readonly(np.empty(0, np.uint8)), 1, np.empty(0, np.uint32))
@@ -201,9 +233,9 @@ INTERRUPTED = """
 import os, signal, threading
 import numpy as np
 from llvmlite.binding.ffi import register_lock_callback
-from oocgraph.kernels.load import load_kernel
-from oocgraph.kernels.sound import read_sound
-from oocgraph.kernels.crc32c import _pages, _readonly
+from oocgraph.compiled.load import load_kernel
+from oocgraph.compiled.sound import read_sound
+from oocgraph.compiled.crc32c import _pages, _readonly
 
 class Stop(BaseException):
     pass

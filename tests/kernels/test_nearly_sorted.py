@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oocgraph.compiled.vectors import LANES, pointer_of
 from oocgraph.kernels.append import SLACK, merge_rows
 from oocgraph.kernels.nearly_sorted import sort_nearly
-from oocgraph.kernels.vectors import LANES, pointer_of
 
 LARGEST = 2**32 - 2
 """The largest number that a vertex can have."""

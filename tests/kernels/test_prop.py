@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core.errors import TypingError
 
-from oocgraph.kernels.borrowed import borrowed
+from oocgraph.compiled.borrowed import borrowed
 from oocgraph.kernels.prop import NO_LOOKUP, RowLookup, make_prop
 from tests.partition.reference_cusp import transpose
 

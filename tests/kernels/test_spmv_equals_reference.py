@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oocgraph.compiled.intrinsics import AHEAD
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels import spmv
-from oocgraph.kernels.intrinsics import AHEAD
 from oocgraph.kernels.semirings import OR_AND, SEMIRINGS, semiring_of
 from tests.oracles import spmv as reference_spmv
 from tests.sparse.matrices import of_rows

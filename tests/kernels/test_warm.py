@@ -17,7 +17,8 @@ from tests.reference_build import reference_build
 SCRIPT = """
 import dataclasses, json, numba, sys
 from oocgraph import bfs, open_graph
-from oocgraph.kernels import load, warm
+from oocgraph.compiled import load
+from oocgraph.kernels import warm
 from oocgraph.engine import shard_plan
 calls = warm.search_calls("uint32")
 cold = load.are_cold(calls)
@@ -59,7 +60,8 @@ def test_cold_cache_is_filled_elsewhere_and_then_suffices(tmp_path):
 GATHER_SCRIPT = """
 import json, sys
 import numpy as np
-from oocgraph.kernels import gather, load, warm
+from oocgraph.compiled import load
+from oocgraph.kernels import gather, warm
 from oocgraph.kernels.rows import ChunkFiles, file_extent
 calls = warm.search_calls("uint32", device=True)
 cold = load.are_cold(calls)
@@ -91,7 +93,8 @@ PRODUCT_SCRIPT = """
 import json, logging, sys
 import numpy as np, scipy.sparse as sp
 from oocgraph import spmv
-from oocgraph.kernels import spmv as kernels, load
+from oocgraph.compiled import load
+from oocgraph.kernels import spmv as kernels
 logging.basicConfig(level="WARNING")
 asked = []
 elsewhere = load._compile_elsewhere

@@ -9,9 +9,9 @@ import numba as nb
 import numpy as np
 import pytest
 
-from oocgraph.kernels import worklist
-from oocgraph.kernels.intrinsics import atomic_add, load_acquire, sched_yield, set_word, usleep, word_at
-from oocgraph.kernels.worklist import (
+from oocgraph.compiled import worklist
+from oocgraph.compiled.intrinsics import atomic_add, load_acquire, sched_yield, set_word, usleep, word_at
+from oocgraph.compiled.worklist import (
     BUCKET,
     FROM_OTHERS,
     FROM_OWN,

@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from oocgraph.kernels.crc32c import page_checksums
+from oocgraph.compiled.crc32c import page_checksums
 from oocgraph.kernels.rows import CHECKSUM_FAILED, RANGE_FAILED, READ_FAILED, ChunkFiles
 from oocgraph.types import Array
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from oocgraph import Policy, PolicyError
-from oocgraph.kernels.intrinsics import atomic_add
+from oocgraph.compiled.intrinsics import atomic_add
 from oocgraph.kernels.prop import RowLookup, make_prop
 from oocgraph.partition.policy import compile_policy
 from oocgraph.partition.policy_code import uses_of

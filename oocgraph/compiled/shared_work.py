@@ -10,7 +10,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import atomic_add, compare_and_swap, load_acquire, store_release
+from oocgraph.compiled.intrinsics import atomic_add, compare_and_swap, load_acquire, store_release
 
 CLAIM, LEAST, DONE, LEFT, BYTES, ROUND, FACTS, BOUNDS = 0, 8, 16, 17, 18, 24, 32, 64
 """Words: what can be claimed; the first piece that others may have; pieces that others have done, vertices that these leave undecided,

@@ -10,7 +10,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import acquire_word, nanoseconds, release_word, sched_yield, swap_word, usleep
+from oocgraph.compiled.intrinsics import acquire_word, nanoseconds, release_word, sched_yield, swap_word, usleep
 
 LATE = -1
 """Returned at the deadline."""

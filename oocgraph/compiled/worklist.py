@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import acquire_word, release_word, sched_yield, set_word, swap_word, word_at
-from oocgraph.kernels.kept import kept
+from oocgraph.compiled.intrinsics import acquire_word, release_word, sched_yield, set_word, swap_word, word_at
+from oocgraph.compiled.kept import kept
 from oocgraph.types import Array
 
 LINE = 8

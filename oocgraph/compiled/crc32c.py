@@ -20,8 +20,8 @@ import numba as nb
 import numpy as np
 from numba.core.registry import cpu_target
 
-from oocgraph.kernels.intrinsics import crc32_byte, crc32_word, prefetch
-from oocgraph.kernels.load import Call, load_kernels
+from oocgraph.compiled.intrinsics import crc32_byte, crc32_word, prefetch
+from oocgraph.compiled.load import Call, load_kernels
 from oocgraph.types import PAGE_BYTES, Array
 
 _POLYNOMIAL = 0x82F63B78  # reflected: bit 31 is the coefficient of 1

@@ -33,9 +33,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.deques import DONE, end, has_room, nap, put, rob, take
-from oocgraph.kernels.deques import STOP as ENDED
-from oocgraph.kernels.intrinsics import atomic_add, load_acquire
+from oocgraph.compiled.deques import DONE, end, has_room, nap, put, rob, take
+from oocgraph.compiled.deques import STOP as ENDED
+from oocgraph.compiled.intrinsics import atomic_add, load_acquire
 
 FIRST, STOP, GRAIN, KIND, CALLED = range(5)
 """Words of a frame: its range, most indices of a piece, what to do with them, and the frame that was called (itself, or that of a half)."""
@@ -167,7 +167,7 @@ def next_event(words: Any, frames: Any, stacks: Any, t: Any, groups: Any, counts
     frames, stacks
         From `new_frames`.
     groups, counts
-        As for `oocgraph.kernels.deques.next_piece`.
+        As for `oocgraph.compiled.deques.next_piece`.
     """
     vain = 0
     while not load_acquire(words, ENDED):

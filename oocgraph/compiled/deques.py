@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import atomic_add, compare_and_swap, exchange, load_acquire, sched_yield, store_release, usleep
-from oocgraph.kernels.load import Call
+from oocgraph.compiled.intrinsics import atomic_add, compare_and_swap, exchange, load_acquire, sched_yield, store_release, usleep
+from oocgraph.compiled.load import Call
 
 TOP, BOTTOM, FIRST, ROW = 0, 8, 16, 64
 """Words of a deque, each of the two in a cache line of its own, then the ranges."""

@@ -15,7 +15,7 @@ from typing import Any
 from numba.core.caching import IndexDataCacheFile
 from numba.core.event import Listener, register
 
-from oocgraph.locks import locked
+from oocgraph.compiled.cache_files import LockedCacheFile
 
 logger = logging.getLogger(__name__)
 
@@ -23,18 +23,6 @@ COMPILING = "compiling kernels: the first call of each function does so, which m
 
 NOTICEABLE_SECONDS = 1.0
 """Compilation in this process that is not worth a word."""
-
-
-class LockedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
-    """numba's cache of a kernel, written by one process at a time.
-
-    Two that add to an index at once may choose the same name for different signatures: the kernel of one is then loaded for the other.
-    """
-
-    def save(self, key: Any, data: Any) -> None:
-        """Add an entry."""
-        with locked("saving"):
-            super().save(key, data)
 
 
 class _Compilations(Listener):  # type: ignore[misc]

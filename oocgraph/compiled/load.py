@@ -1,6 +1,6 @@
 """Brings kernels into memory before memory is counted; processes of their own compile those that are not in the disk cache.
 
-A compiler in the process would leave 100 MB behind in it, which the memory budget would have to carry. ``python -m oocgraph.kernels.load``
+A compiler in the process would leave 100 MB behind in it, which the memory budget would have to carry. ``python -m oocgraph.compiled.load``
 is such a process, which receives on its stdin what to compile.
 """
 
@@ -28,9 +28,10 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime import rtsys
 
+from oocgraph.cache_folder import cache_folder
+from oocgraph.compiled.announce import announce
 from oocgraph.config import num_cores
 from oocgraph.errors import BudgetError
-from oocgraph.kernels.announce import announce
 from oocgraph.locks import locked
 from oocgraph.machine import available_bytes, cgroup_limit_bytes
 from oocgraph.pool import Pool
@@ -60,9 +61,6 @@ NUM_TURNS = 16
 
 MOST_KERNELS = 200
 """Kernels after which a process does not wait for more: each leaves 1 MB behind."""
-
-DAMAGED = (pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, AttributeError, ImportError)
-"""What reading a file of numba's cache raises that was cut off or changed."""
 
 GARBAGE = 50_000
 """Objects between two collections of garbage in a compiler: a tenth of its time is saved."""
@@ -155,12 +153,7 @@ def _load_cached(kernel: Any, signature: Any) -> bool:
         kernel.compile(signature)
         return True
     rtsys.initialize(kernel.targetctx)
-    load = cache._load_overload
-    try:
-        found = load(signature, kernel.targetctx)
-    except DAMAGED as error:
-        _forget(cache, error)
-        return False
+    found = cache._load_overload(signature, kernel.targetctx)
     if found is None:
         return False
     kernel._cache_hits[signature] += 1
@@ -177,18 +170,7 @@ def _is_cold(kernel: Any, signature: Any) -> bool:
     cache = kernel._cache
     if cache.cache_path is None:
         return False
-    key, load = cache._index_key(signature, kernel.targetctx.codegen()), cache._cache_file._load_index
-    try:
-        return key not in load()
-    except DAMAGED as error:
-        _forget(cache, error)
-        return True
-
-
-def _forget(cache: Any, error: Exception) -> None:
-    """Empty the cache of one kernel, whose files are damaged, so that it is compiled again."""
-    logger.warning("a compiled kernel in %s is damaged (%s: %s): it is compiled again", cache.cache_path, type(error).__name__, error)
-    cache.flush()
+    return cache._index_key(signature, kernel.targetctx.codegen()) not in cache._cache_file._load_index()
 
 
 def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:
@@ -209,7 +191,7 @@ def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:
         )
     announce()
     progress(PHASE, 0, len(cold))
-    with locked(_turn(cold[0][0])):
+    with locked(_turn()):
         waiting = deque(_beyond_signals(_cold, cold))  # another may have compiled it meanwhile
         others = num_compilers(len(waiting)) - 1
         with Pool(max(1, others), "oocgraph-compile") as pool:
@@ -224,9 +206,9 @@ def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:
         logger.warning("compiling in this process instead of one of its own (which failed: %s)", failure)
 
 
-def _turn(kernel: Any) -> str:
-    """Return the name of the lock of those that compile into the cache of this process, in which a kernel is to be."""
-    return f"compiling-{zlib.crc32(os.fsencode(kernel._cache.cache_path)) % NUM_TURNS}"
+def _turn() -> str:
+    """Return the name of the lock of those that compile into the cache of this process."""
+    return f"compiling-{zlib.crc32(os.fsencode(cache_folder())) % NUM_TURNS}"
 
 
 def num_compilers(num_kernels: int) -> int:

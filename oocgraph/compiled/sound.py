@@ -11,9 +11,9 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.crc32c import crc32c
-from oocgraph.kernels.intrinsics import address_of, pread
-from oocgraph.kernels.load import Call, load_kernels
+from oocgraph.compiled.crc32c import crc32c
+from oocgraph.compiled.intrinsics import address_of, pread
+from oocgraph.compiled.load import Call, load_kernels
 
 READ_BYTES = 1 << 20
 """Read at once by `read_sound`: checked while a cache holds it. By eight reads of 256 KiB at a time a disk is not busy."""

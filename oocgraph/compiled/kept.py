@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from os import stat
-from pathlib import Path
 from typing import Any
 
 import numba as nb
 from numba.core.caching import FunctionCache
+
+from oocgraph.compiled.cache_files import sources
 
 
 class KeyedCache(FunctionCache):  # type: ignore[misc]
@@ -39,10 +40,7 @@ def kept(function: Any, module: str, name: str | None) -> Any:
     named(function, module, name)
     compiled = nb.njit(nogil=True)(function)
     if name is not None:
-        folder = Path(__file__).parent
-        compiled._cache = KeyedCache(
-            function, f"{name} {stamps([str(sys.modules[module].__file__), *map(str, sorted(folder.glob('*.py')))])}"
-        )
+        compiled._cache = KeyedCache(function, f"{name} {stamps([str(sys.modules[module].__file__), *map(str, sources())])}")
     return compiled
 
 
