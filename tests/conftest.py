@@ -9,7 +9,8 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections import Counter
+import zlib
+from collections import Counter, defaultdict
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -96,16 +97,36 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     """Leave out what is slow, unless it is asked for, and begin with what waits: at the end it would leave processors idle."""
     if not config.getoption("--slow"):
-        slow = [item for item in items if item.get_closest_marker("slow")]
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in slow]
+        left_out = {id(item) for item in [*filter(is_slow, items), *not_sampled(config, items)]}
+        config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
+        items[:] = [item for item in items if id(item) not in left_out]
     items.sort(key=lambda item: item.path.parent.name not in WAITING)
+
+
+def is_slow(item):
+    """Whether a test takes a minute and more."""
+    return item.get_closest_marker("slow") is not None
+
+
+def not_sampled(config, items):
+    """Return the cases that are not run of tests whose cases are alike; all are where one is named on the command line.
+
+    Which ones those are is told by a checksum of their names: every n-th one would always have the same value of some parameter.
+    """
+    if any("::" in name for name in config.args):
+        return []
+    alike = defaultdict(list)
+    for item in items:
+        if marker := item.get_closest_marker("one_in"):
+            alike[item.nodeid.partition("[")[0]].append((zlib.crc32(item.nodeid.encode()), marker.args[0], item))
+    ranked = (sorted(cases, key=lambda case: case[0]) for cases in alike.values())
+    return [item for cases in ranked for _, _, item in cases[-(-len(cases) // cases[0][1]) :]]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
     """One test process more than this process may use processors (``-n auto``): some tests wait for daemons, disks and time."""
-    return len(os.sched_getaffinity(0)) + 1
+    return len(os.sched_getaffinity(0)) + 3
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -176,6 +197,13 @@ def cuda_device():
         pytest.skip(f"no GPU: {reason}")
     yield device
     device.close()
+
+
+@pytest.fixture
+def rounds(request):
+    """How many of the rounds of a loop are run: a quarter, all of them with ``--slow``."""
+    share = 1 if request.config.getoption("--slow") else 4
+    return lambda number: -(-number // share)
 
 
 @pytest.fixture

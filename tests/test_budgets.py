@@ -14,7 +14,7 @@ from oocgraph.memory import Budget
 from tests.budget_draws import Draws, judge
 from tests.processes import searched_again
 
-NUM_DRAWS = int(os.environ.get("OOCGRAPH_BUDGET_DRAWS", "8"))
+NUM_DRAWS = int(os.environ.get("OOCGRAPH_BUDGET_DRAWS", "4"))
 """Draws; 200 before a release (`python -m tests.budget_draws 200` tells of each as it goes)."""
 
 

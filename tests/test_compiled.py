@@ -48,6 +48,7 @@ def places(tmp_path_factory):
     return {name: folder / name for name in ("ints", "weights", "names", "path")} | {"edges": folder / "edges.parquet"}
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_nothing_is_compiled_in_the_process_itself(tmp_path, places, command):
     arguments = command.format(**places, out=tmp_path / "out").split()

@@ -12,11 +12,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.processes import PATIENCE_SECONDS
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 
 
+@pytest.mark.slow
 def test_commands_for_one_machine_run(tmp_path):
     """In a folder with the files of ``configs/``."""
     folder = shutil.copytree(CONFIGS, tmp_path / "configs")

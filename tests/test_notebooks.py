@@ -16,11 +16,13 @@ from tests.notebooks import FOLDER, code_cells, executed, shown, stderr_of, with
 
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
+SLOW = {False: [], True: [pytest.mark.slow]}
+
 OF_ONE_MACHINE = rf"{re.escape(tempfile.gettempdir())}/|{re.escape(str(FOLDER.parent))}/|/home/|/root/|\b\d+\.\d+\.\d+\.\d+:\d+"
 """Folders, and addresses of workers."""
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [pytest.param(path, marks=SLOW[path.stem != "quickstart"], id=path.stem) for path in NOTEBOOKS])
 def test_notebook_shows_what_is_stored(path, tmp_path):
     """Every cell runs, without a warning; ``python -m tests.notebooks`` stores outputs again after a change."""
     notebook = executed(path, tmp_path)

@@ -22,7 +22,9 @@ def blocks(language, page="README.md"):
 
 
 def pages_with(language):
-    return [page for page in PAGES if blocks(language, page)]
+    """Pages with such blocks; those of the guide take minutes."""
+    slow = {"guide.md": [pytest.mark.slow]}
+    return [pytest.param(page, marks=slow.get(page, [])) for page in PAGES if blocks(language, page)]
 
 
 @pytest.fixture

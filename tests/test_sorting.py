@@ -68,17 +68,17 @@ def test_one_thread_sorts_keys_of_any_range(monkeypatch, kind, size, width):
     assert np.array_equal(keys, expected)
 
 
-def test_many_schedules(monkeypatch):
+def test_many_schedules(monkeypatch, rounds):
     """Of 60 sorts of a million keys that are sorted in small buckets by eight threads on fewer cores, each is stolen from and right."""
     monkeypatch.setattr(sorting, "KEY_SECONDS", 1.0)
     with Team(8) as team:
-        for seed in range(60):
+        for seed in range(rounds(60)):
             rng = np.random.default_rng(seed)
             keys = KEYS[("hubs", "random", "packed", "few distinct")[seed % 4]](rng, int(rng.integers(CUT_OFF, 16 * CUT_OFF)))
             expected, other = np.sort(keys), np.empty_like(keys)
             sort_by_digits(keys, other, team)
             assert np.array_equal(keys, expected)
-        assert team.counts.stolen.sum() > 60
+        assert team.counts.stolen.sum() > rounds(60)
         assert (team.counts.pieces > 0).all()
 
 

@@ -51,6 +51,7 @@ def test_the_arrays_are_the_same_numbers(graphs):
     oocgraph.check_store(wide)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("memory", ["ample", "out of core"])
 def test_searches(graphs, memory):
     """Levels and distances, judged by the verifiers too."""
@@ -77,6 +78,7 @@ def test_searches_of_views(graphs, where):
     assert np.array_equal(oocgraph.bfs(wide, source, where=where).level, oocgraph.bfs(narrow, source, where=where).level)
 
 
+@pytest.mark.one_in(2)
 def test_values_of_all_vertices(graphs):
     """Components, ranks, products and core numbers."""
     narrow, wide = graphs
@@ -112,6 +114,7 @@ def test_exports_and_results(graphs, tmp_path):
     assert result.to_pandas()["level"].tolist() == oocgraph.bfs(narrow, first_of(narrow)).to_pandas()["level"].tolist()
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("policy", ["EEC", "CVC", "1d", "2d"])
 def test_partitions(graphs, tmp_path, policy):
     """Cut, checked by a search over them."""

@@ -55,6 +55,7 @@ def search_alone(monkeypatch, *, alone=True):
     monkeypatch.setattr(path_counts, "ALONE_SHARE", 1e9 if alone else 0)
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize(
     ("piece", "most", "alone"),

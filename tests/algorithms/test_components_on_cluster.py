@@ -46,6 +46,7 @@ def _target(fd):
         return ""
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("edges", [([], []), ([0], [1]), ([0] * 50, list(range(1, 51))), ([3, 4], [3, 5]), random_edges(3, 300, 200)])
 @pytest.mark.parametrize("order", ["degree", "original"])
 @pytest.mark.parametrize("directed", [False, True])

@@ -18,6 +18,7 @@ from tests.stores import rewrite
 __all__ = ["way"]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize(
     ("partitions", "directed", "duplicates"), [(1, True, "keep"), (2, False, "drop"), (4, False, "keep"), (4, True, "drop")]

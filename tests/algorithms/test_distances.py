@@ -81,6 +81,7 @@ def check_figures(result, levels):
     np.testing.assert_allclose(result.sum_inverse_distances, inverse, rtol=1e-12)
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("push_cost", [0.0, 2.0, 1e9])
 @pytest.mark.parametrize("piece", [None, 16, 200])
@@ -104,6 +105,7 @@ def test_levels_are_networkxs(tmp_path, monkeypatch, directed, push_cost, piece)
     assert oocgraph.multi_source_bfs(graph, range(3), depth_limit=0).num_reached.tolist() == [1, 1, 1]
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("order", ["original", "degree", "locality"])
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_levels_of_stores_of_other_forms(tmp_path, monkeypatch, order, codec):
@@ -240,6 +242,7 @@ SHAPES = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_eccentricity_and_diameter_are_networkxs(tmp_path, monkeypatch, shape):
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 64)
@@ -274,6 +277,7 @@ def test_lists_that_are_not_symmetric_are_refused(tmp_path):
         oocgraph.diameter(graph)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("seed", range(3))
 def test_who_is_near_to_less_eccentric_vertices_is_left_out(tmp_path, seed):
     """Where nearly all vertices are as eccentric as each other."""

@@ -50,6 +50,7 @@ def sampled(request, monkeypatch):
     return request.param == "sample"
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("shape", [kronecker, uniform, grid])
 def test_size_of_a_store_is_met(tmp_path, shape, directed, sampled):

@@ -49,10 +49,10 @@ def by_numpy(source, target, weight, value, relax, better):
 
 
 @pytest.mark.usefixtures("small_blocks", "few_slots")
-def test_the_widest_path_is_that_of_numpy(tmp_path):
+def test_the_widest_path_is_that_of_numpy(tmp_path, rounds):
     """On 200 graphs, for one, two and four threads and every schedule."""
     worst = np.iinfo(np.int64).min
-    for seed in range(200):
+    for seed in range(rounds(200)):
         store, source, target, weight = random_store(seed, tmp_path / "g", directed=bool(seed % 2))
         begin = int(source[0])
         value = np.full(60, worst)

@@ -83,6 +83,7 @@ def test_equals_networkx_under_the_users_ids(tmp_path, order, directed, implied,
         assert result.rank.sum() == pytest.approx(1)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int16, np.bool_])
@@ -430,6 +431,7 @@ def test_precision(tmp_path, monkeypatch, precision):
     assert isinstance(result, PageRankResult)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("scale", [1e-300, 1e-45, 1e-32, 1e-28, 1e18, 1e22, 1e45, 1e300])
 @pytest.mark.parametrize("mixed", [False, True])
 def test_weights_of_any_size(tmp_path, monkeypatch, scale, mixed):

@@ -62,6 +62,7 @@ def as_float(result):
     return np.where(result.distance < 0, np.inf, result.distance)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("order", ["degree", "original"])

@@ -41,6 +41,7 @@ def way(request, monkeypatch):
         yield request.param
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.usefixtures("small_blocks", "way")
 @pytest.mark.parametrize(("partitions", "directed", "whole"), [(1, True, True), (2, False, False), (4, False, True), (4, True, False)])
 def test_paths_are_those_of_one_process(threads_client, tmp_path, partitions, directed, whole):

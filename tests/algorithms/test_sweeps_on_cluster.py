@@ -48,6 +48,7 @@ CALLS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CALLS)
 def test_values_are_those_of_one_process(client, graph, name):
     here, there = CALLS[name](graph, resources=HERE), CALLS[name](graph, client=client)
@@ -57,6 +58,7 @@ def test_values_are_those_of_one_process(client, graph, name):
     assert there.bytes_requested > 0
 
 
+@pytest.mark.slow
 def test_distances_of_a_connected_graph(client, tmp_path):
     graph = oocgraph.generate_grid((12, 17), tmp_path / "g.zarr")
     assert oocgraph.diameter(graph, client=client).diameter == 27
@@ -87,6 +89,7 @@ def test_a_runtime_of_a_graph_without_edges_is_where_it_is(client, tmp_path):
         assert oocgraph.hits(empty, runtime=runtime).hub.size == 1
 
 
+@pytest.mark.one_in(2)
 def test_edges_stay_with_an_opened_graph(client, graph):
     with oocgraph.open_runtime(graph, client=client) as runtime:
         first, second = (oocgraph.hits(graph, runtime=runtime) for _ in range(2))

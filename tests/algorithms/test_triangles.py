@@ -41,6 +41,7 @@ def narrow(monkeypatch, num_entries):
     monkeypatch.setattr(algorithm, "_needs", less)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("order", ["degree", "original"])
 @pytest.mark.parametrize("loops", [False, True])
 @pytest.mark.parametrize("seed", range(3))

@@ -132,6 +132,7 @@ def test_sweeps_beside(kron, capsys):
     assert f"{sweep['num_partitions']}" in table
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.shim
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("order", ["degree", "original"])

@@ -32,6 +32,7 @@ def test_bytes_and_messages_are_those_of_real_searches(kron):
     assert "predicted bytes" in text.stdout
 
 
+@pytest.mark.slow
 def test_two_workers_are_measured(kron):
     """Constants come out of real searches, none below 0; they and a search's time are measured in turn."""
     with local_cluster(workers=2, threads_per_worker=1) as client, Calibration(client, scale=10) as calibration:

@@ -182,6 +182,7 @@ def kept(client):
     return [one for said in client.run(inventory).values() for one in said["matrices"]]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("transpose", [False, True])
 @pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "or_and", "plus_second"])
 def test_workers_multiply_on_their_devices(devices_client, weighted, transpose, semiring):

@@ -53,6 +53,7 @@ def exchange(request):
         yield
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.usefixtures("exchange")
 @pytest.mark.parametrize("name", OF_ALL)
 def test_values_of_all_vertices(graph, client, name):
@@ -62,6 +63,7 @@ def test_values_of_all_vertices(graph, client, name):
     assert len(there) == graph.num_vertices
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.usefixtures("exchange")
 @pytest.mark.parametrize("name", FROM_A_SOURCE)
 def test_values_from_a_source(graph, client, name):

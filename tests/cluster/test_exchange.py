@@ -53,6 +53,7 @@ def test_a_search_takes_as_many_hops_as_it_must(kron, client, way):
     assert expected <= found["num_hops"] <= expected + (way is None)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("partition", ["1d", "2d"])
 def test_a_search_over_parts(kron, client, way, partition):
     """Of two parts, each at a worker of its own."""

@@ -115,6 +115,7 @@ def test_result_that_nobody_has_fetched(three, stopped):
     assert victim not in runtime.addresses
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("noticed", [True, False])
 def test_idle_worker(three, noticed):
     """Before the first search and between two; whether or not the scheduler knows already."""

@@ -54,6 +54,7 @@ def partitions_of(store, folder, name, num_parts):
     return every_knob.partition(store, num_parts, policy, folder / f"{name}-{num_parts}")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("name", "num_parts"), [("1d", 4), ("2d", 4), ("2d", 6), ("HVC", 3)])
 def test_a_search_is_the_same_as_in_process(kron, threads_client, tmp_path, name, num_parts):
     """Levels, messages and bytes of every level, with a depth limit too; more parts than workers; nothing is left behind."""

@@ -115,6 +115,7 @@ def test_worker_that_is_slow_later_loses_edges_again(store, threads_client, slow
         assert shares_of(result) == pytest.approx((0.75, 0.25), abs=0.03)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("how", ["client", "runtime of equal shares", "runtime of other shares"])
 def test_search_of_unequal_shares_is_resumed(store, threads_client, slow, tmp_path, how):
     """Its logs hold local positions, so the search resumes with the shares that it began with."""

@@ -52,6 +52,7 @@ def searches(sources, directions):
     yield from ({"source": sources[-1], "depth_limit": limit, "direction": DIRECTIONS[limit]} for limit in (0, 1, 3))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("partitions", [1, 2, 4])
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_levels_are_those_of_one_process(graph, partitions, tmp_path, threads_client, monkeypatch):
@@ -68,6 +69,7 @@ def test_levels_are_those_of_one_process(graph, partitions, tmp_path, threads_cl
     assert not list(tmp_path.glob(".oocgraph-*"))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("graph", [undirected, directed_original, strings, compressed, empty])
 @pytest.mark.parametrize("partitions", [None, 4])
 def test_worker_processes_find_them_too(graph, partitions, tmp_path, client):

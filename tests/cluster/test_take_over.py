@@ -150,6 +150,7 @@ def test_a_search_that_goes_on(kron, unequal, tmp_path):
             judge(store, oocgraph.bfs(store, SOURCE, runtime=runtime, direction="alpha-beta", resume=path), levels)
 
 
+@pytest.mark.slow
 def test_two_searches_at_a_time(kron, threads_client):
     """Of two opened graphs, on the same partitions: what each offers goes to those who have its frontier."""
     store, levels = kron

@@ -84,6 +84,7 @@ def test_levels_equal_scipy_and_the_tree_is_valid(case, direction, seed, tmp_pat
             verify_bfs(store, result)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("share", [None, 0.25, 0.1])
 def test_the_whole_way_on_kron12(share, kron, device, monkeypatch):
     """Subgraph, gathering, kernels, search: within budgets of device memory, what is held is what was promised."""
@@ -233,6 +234,7 @@ def kernels_of(device):
     return {name.partition("<")[0] for name, count in device.launched.items() if count}
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("direction", ["auto", "pull", "alpha-beta", "gemini"])
 @pytest.mark.parametrize("road", [False, True])
 def test_long_paths(direction, road, tmp_path, device):

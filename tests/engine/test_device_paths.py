@@ -67,6 +67,7 @@ def table_of(rng, num_ids, num_edges, dtype, low):
     return pd.DataFrame({"source": hubs * 3 + 1, "target": rng.integers(0, num_ids, num_edges) * 3 + 1, "weight": weight.astype(dtype)})
 
 
+@pytest.mark.one_in(2)
 @given(
     seed=st.integers(0, 2**32), dtype=st.sampled_from(WEIGHTS), directed=st.booleans(), order=st.sampled_from(["degree", "original"]),
     low=st.sampled_from([0, 1]), delta=st.sampled_from([None, 1e-3, 7, 1e9]),

@@ -233,6 +233,7 @@ class TestSmallRuntime:
 
 
 class TestShortestPaths:
+    @pytest.mark.one_in(4)
     @pytest.mark.parametrize("dtype", [np.int64, np.int8, np.float64, np.float32])
     @pytest.mark.parametrize("directed", [False, True])
     def test_paths_in_a_small_graph_are_those_of_large_ones(self, dtype, directed):

@@ -59,6 +59,7 @@ def test_parents_as_by_one_thread(hubs, looked, monkeypatch, direction, limit):
     assert direction == "auto" or max(looked) > 0
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("most", [0, 1, 4096])
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
 def test_on_disk(hubs, looked, monkeypatch, most, share):

@@ -73,6 +73,7 @@ def questions_of(graph):
             yield np.array(sources), how
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("nanoseconds", [0, 2_000, 40_000, ENDLESS])
 def test_levels_are_those_of_shared_steps(graph, nanoseconds, threads):

@@ -34,6 +34,7 @@ def graph(request, tmp_path_factory):
     return found
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
 @pytest.mark.parametrize("seed", [None, 1, 2])
 def test_a_search(graph, direction, seed, cramped):  # noqa: F811

@@ -56,6 +56,7 @@ def found(folder, group):
     return [left(folder, f"found-{number}") for number in range(group)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("group", "rounds", "largest", "delays"), [(2, 10_000, 2_000, 0), (3, 500, 20_000, 0.1), (5, 300, 2_000, 0.05), (8, 200, 300_000, 0.02)]
 )

@@ -43,6 +43,7 @@ def edges_of(kind, *, num_edges=900):
 KINDS = ["dense", "sparse", "strings"]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", ["g.csv", "g.tsv", "g.csv.gz", "g.tsv.gz"])
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("kind", KINDS)

@@ -61,6 +61,7 @@ def both(one, other):
     return np.concatenate([one, other])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 @pytest.mark.parametrize("loops", [False, True], ids=["no loops", "loops"])
 @pytest.mark.parametrize("kind", ["range", "sparse", "strings"])
@@ -97,6 +98,7 @@ def test_ids_of_two_stores_are_read_from_front_to_back(tmp_path, monkeypatch, ki
     assert_same_store(tmp_path / "whole", tmp_path / "grown")
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("duplicates", ["min", "max", "sum", "first", "keep"])
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 @pytest.mark.parametrize("dtype", ["int32", "float64"])

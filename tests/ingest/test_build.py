@@ -242,6 +242,7 @@ def test_extra_vertices_are_isolated_unless_they_have_edges(tmp_path, tiny_sizes
         assert graph.read(layout.ISOLATED_ID).tolist() == ids[[0, 3]].tolist()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("ids", ["range", "sparse", "string"])
 def test_store_does_not_depend_on_budget_threads_or_order(tmp_path, monkeypatch, ids, weighted):

@@ -209,6 +209,7 @@ WEIGHTED = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", WEIGHTED)
 @pytest.mark.parametrize("block_rows", [7, 1 << 20])
 def test_weights_are_a_hash_of_the_two_ends(name, block_rows):

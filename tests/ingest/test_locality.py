@@ -52,6 +52,7 @@ def test_neighbours_are_near_each_other(streets):
     oocgraph.check_store(locality)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("source", ["undirected", "directed", "strings", "tiny", "weights", "paths"])
 def test_it_is_the_same_graph(tmp_path, source):
     """Of any kind, with components so small that none of their vertices begins a cell at first, isolated vertices and loops."""

@@ -134,6 +134,7 @@ def test_one_edge_of_names(tmp_path):
     check(open_source(write(tmp_path / "e.csv", "a,b\n")), (["a"], ["b"]))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -415,6 +416,7 @@ def test_hexadecimal_numbers_are_text_in_columns_of_text(tmp_path):
     refused(path, "line 20002", "'w'", "'0x5' is not int64", weight_column="w")
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("blank", "end"), [("  ", "\n"), ("\f", "\r\n"), ("\t", "\n"), (" \t\v", "\r\n")])
 @pytest.mark.parametrize(("delimiter", "name"), [(",", "e.csv"), (" ", "e.txt"), ("\t", "e.tsv")])
 def test_lines_of_white_space_are_blank(tmp_path, blank, delimiter, name, end):

@@ -119,6 +119,7 @@ print(graph.num_vertices)
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("role", "said"), [("user", [f"{COMPILING}\n", ""]), ("worker", [""])])
 def test_compiling_is_announced_once_in_python_too(tmp_path, role, said):
     """Not where all is cached, nor in a worker."""

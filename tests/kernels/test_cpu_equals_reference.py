@@ -125,6 +125,7 @@ def undecided_by(case):
     return rows
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("part", [False, True])
 @pytest.mark.parametrize("seed", range(25))
 def test_push_rows(seed, part, files):

@@ -140,6 +140,7 @@ print("loaded")
 """
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("suffix", [".nbc", ".nbi"])
 @pytest.mark.parametrize("length", [0, 40])
 def test_a_damaged_kernel_is_compiled_again(tmp_path, suffix, length):
@@ -221,6 +222,7 @@ print(len(started), started[2].poll())
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_compiles_is_kept_as_long_as_it_is_sound(tmp_path):
     """Until the environment changes, it is killed, or the context ends; one that was killed has this process compile the kernel."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

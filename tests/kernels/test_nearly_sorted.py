@@ -88,6 +88,7 @@ def _rows(rng, lengths, most):
     return entries, begin
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("dtype", "drop"), [(np.uint32, True), (np.uint32, False), (np.uint64, False)])
 @pytest.mark.parametrize("seed", range(12))
 def test_rows_of_two_stores(seed, dtype, drop):

@@ -14,6 +14,7 @@ pytestmark = needs_shim
 FILES = sorted(path.name for pattern in ("test_cuda_*.py", "test_gpu_*.py") for path in Path(__file__).parent.glob(pattern))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("file", FILES)
 def test_accesses_are_within_bounds(file):
     """Under one order of threads; the first access out of bounds ends the run with a report."""

@@ -41,6 +41,7 @@ print(json.dumps({"cold": cold, "compiled": compiled + others}))
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
+@pytest.mark.slow
 def test_cold_cache_is_filled_elsewhere_and_then_suffices(tmp_path):
     """What a search calls is what was warmed, with the same types of arguments."""
     rng = np.random.default_rng(0)

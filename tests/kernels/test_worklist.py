@@ -117,17 +117,17 @@ def schedules(words, fresh, t, num_threads, num_schedules, num_items, popped, wr
                     wrong[0] += 1
 
 
-def test_threads_may_be_interrupted_anywhere():
+def test_threads_may_be_interrupted_anywhere(rounds):
     """Ten thousand schedules of three threads, with chunks of two items, fewer bags than buckets, and a list of chunks for each package."""
-    packages, num_items = [0, 0, 1], 24
+    packages, num_items, num_schedules = [0, 0, 1], 24, rounds(10_000)
     fresh = new_list(400, 2, packages, num_bags=3)
     words, popped = fresh.copy(), np.zeros(num_items, np.int32)
     wrong, meeting = np.zeros(1, np.int64), np.zeros(1, np.int64)
     with ThreadPoolExecutor(3) as pool:
-        futures = [pool.submit(schedules, words, fresh, t, 3, 10_000, num_items, popped, wrong, meeting) for t in range(3)]
+        futures = [pool.submit(schedules, words, fresh, t, 3, num_schedules, num_items, popped, wrong, meeting) for t in range(3)]
         for future in futures:
             future.result()
-    assert meeting[0] == 10_000 * 2 * 3
+    assert meeting[0] == num_schedules * 2 * 3
     assert wrong[0] == 0
 
 

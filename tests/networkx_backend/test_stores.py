@@ -48,6 +48,7 @@ def test_every_advertised_function_is_called_here():
     assert set(CALLS) == set(COSTS)
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.usefixtures("no_conversion")
 @pytest.mark.parametrize("name", sorted(CALLS))
 def test_a_store_gives_what_networkx_gives(pairs, name):
@@ -65,6 +66,7 @@ def test_a_store_gives_what_networkx_gives(pairs, name):
             assert same, f"{kind}{tuple(args)}: {found!r} instead of {expected!r}"
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.usefixtures("no_conversion")
 @pytest.mark.parametrize(
     "name",

@@ -82,6 +82,7 @@ def plane_entries(vertex_partition, degree):
     )
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("num_partitions", [2, 4, 8])
 @pytest.mark.parametrize("name", ALIKE)
 def test_shares_are_within_five_percent(name, num_partitions):

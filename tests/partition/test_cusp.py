@@ -42,6 +42,7 @@ def policy_for(name, store):
     return named_policy(name, vertex_order=store.attributes.vertex_order)
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", POLICY_NAMES)
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_named_policy(graphs, tmp_path, graph, name):
@@ -56,6 +57,7 @@ def test_named_policy(graphs, tmp_path, graph, name):
         assert_sound(made, store)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", POLICY_NAMES)
 @pytest.mark.parametrize("graph", ["kronecker", "words"])
 def test_compiled_and_plain_write_the_same_bytes(graphs, tmp_path, graph, name):
@@ -102,6 +104,7 @@ def small_pieces(monkeypatch, *, entries, rows=7, chunk_bytes=1 << 12, piece_wor
     monkeypatch.setattr(preallocated, "SEAL_BYTES", 1 << 12)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("entries", [1, 5, 64])
 @pytest.mark.parametrize("name", ["CVC", "GVC"])
 def test_work_cut_at_odd_places(graphs, tmp_path, monkeypatch, entries, name):
@@ -133,6 +136,7 @@ def test_chunks_of_a_page_have_boundaries_in_every_array(tmp_path, monkeypatch):
             np.testing.assert_array_equal(one.store.read(array), other.store.read(array), err_msg=array)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["EEC", "HVC", "CVC", "1D-edge", "1D-vertex"])
 def test_stateless_policies_give_the_same_bytes_for_any_number_of_readers(graphs, tmp_path, name):
     for graph in ("kronecker", "original order", "words", "star"):
@@ -204,6 +208,7 @@ def in_rounds(store, policy, num_partitions, num_readers, round_vertices):
     return masters
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", STATEFUL)
 def test_policy_with_a_state_by_one_reader(graphs, tmp_path, name):
     """Small rounds change nothing for one reader, and compiled and plain agree."""
@@ -216,6 +221,7 @@ def test_policy_with_a_state_by_one_reader(graphs, tmp_path, name):
         assert_same_bytes(tmp_path / f"{graph}-plain", tmp_path / f"{graph}-compiled")
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("readers", [2, 4])
 @pytest.mark.parametrize("name", STATEFUL)
 def test_policy_with_a_state_by_several_readers(graphs, tmp_path, name, readers):

@@ -84,6 +84,7 @@ def uneven(tmp_path_factory):
     return store, oocgraph.partition_graph(store, 3, policy="eec", path=folder / "parts")
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("cramp", [None, (0.5, 100, 4096), SMALLEST])
 @pytest.mark.parametrize("partition", ["1d", "2d", "hvc"])
 def test_levels_are_those_of_the_processor(graphs, small_graphs, partition, cramp, use, cramped, device, tmp_path):  # noqa: F811

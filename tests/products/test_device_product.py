@@ -59,6 +59,7 @@ def close(y, expected):
     assert y.dtype == expected.dtype
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("form", FORMATS)
 def test_matrices_of_every_format_and_semiring(devices, given, form):
     given(devices)
@@ -71,6 +72,7 @@ def test_matrices_of_every_format_and_semiring(devices, given, form):
                 close(spmv(matrix, x, **options), spmv(matrix, x, resources=Resources(device="cpu"), **options))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("num_devices", [1, 2, 3])
 def test_dtypes_and_numbers_of_devices(devices, given, num_devices):
     given(devices[:num_devices])
@@ -83,6 +85,7 @@ def test_dtypes_and_numbers_of_devices(devices, given, num_devices):
             close(spmv(typed, x), spmv(typed, x, resources=Resources(device="cpu")))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 @pytest.mark.parametrize("directed", [False, True])
 def test_graphs_are_streamed(devices, given, tmp_path, directed, codec):

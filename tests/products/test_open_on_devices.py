@@ -300,6 +300,7 @@ def refuse_memory(_shape, _dtype):
     raise DeviceError("no room, in the test")
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("personalized", [False, True])
 @pytest.mark.parametrize("weight", [None, False])
 @pytest.mark.parametrize("num_devices", [1, 2, 3])

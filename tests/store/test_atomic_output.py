@@ -62,6 +62,7 @@ class TestEveryMoment:
         yield shared if os.access("/dev/shm", os.W_OK) else tmp_path
         shutil.rmtree(shared, ignore_errors=True)
 
+    @pytest.mark.one_in(2)
     @pytest.mark.parametrize("how", ["kill", "interrupt"])
     @pytest.mark.parametrize("exchange", ["yes", "no"])
     def test_old_or_new_folder_stands_whole(self, memory, monkeypatch, exchange, how):

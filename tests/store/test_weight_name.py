@@ -21,6 +21,7 @@ def roads(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return oocgraph.build_csr(ROADS, path, weight="minutes", columns=["a", "b", "kind"])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["minutes", "weight"])
 def test_both_names_of_the_weight_are_known(roads: Any, name: str) -> None:
     """Searches, conditions and streams of edges take either."""
