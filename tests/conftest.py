@@ -125,8 +125,8 @@ def not_sampled(config, items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """One test process more than this process may use processors (``-n auto``): some tests wait for daemons, disks and time."""
-    return len(os.sched_getaffinity(0)) + 3
+    """Two test processes more than this process may use processors (``-n auto``): some tests wait for daemons, disks and time."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 @pytest.fixture(scope="module", autouse=True)
