@@ -36,6 +36,9 @@ blocks come from the same pages: the more entries a block has, the fewer are rea
 ROW_COST = 2
 """Entries that a row counts for beside its own: places and lengths."""
 
+TIED_ENTRIES = 1 << 18
+"""Entries among which those of the same ends are treated at a time: some 100 bytes each."""
+
 LOW = np.uint64(0xFFFFFFFF)
 """Bits of a key that say where a record's columns are."""
 
@@ -133,6 +136,16 @@ def _room(scratch: Scratch, at: int) -> Room:
     return lambda name, length, dtype: scratch.get(f"{name} {at}", length, dtype)
 
 
+def _groups(same: Array) -> Iterator[tuple[int, int]]:
+    """Cut n entries into ranges of about `TIED_ENTRIES`, none within a group; `same`, (n + 1,), says which are as those before."""
+    start, size = 0, same.size - 1
+    while start < size:
+        stop = min(size, start + TIED_ENTRIES)
+        stop += int(np.argmin(same[stop:]))
+        yield start, stop
+        start = stop
+
+
 class _Merging:
     """Merges blocks of rows of one group, in any thread."""
 
@@ -175,34 +188,53 @@ class _Merging:
 
     def _with_columns(self, rows: Rows, indices: Array, places: Array, num_a: int, lengths: Array) -> tuple[Array, Records]:
         """Bring the columns into the order of the rows, and treat entries of the same ends; `lengths` are made those that remain."""
-        columns = []
-        for name in self._columns:
-            parts = []
-            for side, *ends in zip(self._sides, rows.begin, rows.end, strict=True):
-                values = side.rows.read(f"{self._group}/{name}", *ends)[0]
-                parts.append(side.codes[name][values] if name in side.codes else values)
-            columns.append(np.concatenate(parts)[places])
-        row = np.repeat(np.arange(lengths.size), lengths)
+        columns = [self._column(name, rows)[places] for name in self._columns]
         same = np.zeros(indices.size + 1, bool)
-        same[1:-1] = (indices[1:] == indices[:-1]) & (row[1:] == row[:-1])
-        tied = np.flatnonzero(same[1:] | same[:-1])
-        if not tied.size:
+        same[1:-1] = indices[1:] == indices[:-1]
+        begin = np.cumsum(lengths) - lengths
+        same[begin] = False
+        kept = np.ones(indices.size, bool)
+        for start, stop in _groups(same):
+            tied = start + np.flatnonzero(same[start:stop] | same[start + 1 : stop + 1])
+            if tied.size:
+                row = np.searchsorted(begin, tied, side="right") - 1
+                self._treat(tied, row, indices, places, num_a, columns, kept)
+                found, gone = np.unique(row[~kept[tied]], return_counts=True)
+                lengths[found] -= gone
+        if kept.all():
             return indices, tuple(columns)
+        return indices[kept], tuple(values[kept] for values in columns)
+
+    def _column(self, name: str, rows: Rows) -> Array:
+        """Return a column of the rows of both sides, one behind the other."""
+        parts = []
+        for side, *ends in zip(self._sides, rows.begin, rows.end, strict=True):
+            values = side.rows.read(f"{self._group}/{name}", *ends)[0]
+            parts.append(side.codes[name][values] if name in side.codes else values)
+        return np.concatenate(parts)
+
+    def _treat(self, tied: Array, row: Array, indices: Array, places: Array, num_a: int, columns: list[Array], kept: Array) -> None:
+        """Treat entries of the same ends: those that remain are `kept`, with their columns.
+
+        Parameters
+        ----------
+        tied, row : (n,) int64
+            Their places, whole groups of them, ascending, and their rows.
+        indices, places, num_a, columns, kept
+            Of all entries: neighbours, places in what was read (so many of the first side), columns in order, and what remains.
+        """
         payload = self._job.payload
-        keys = (row[tied].astype(np.uint64) << np.uint64(32)) | indices[tied]
+        keys = (row.astype(np.uint64) << np.uint64(32)) | indices[tied]
         beside = [values[tied] for values in columns]
         if payload.needs_rows:
             beside.insert(len(payload.extra), (places[tied] >= num_a).astype(np.uint64))
         records = sort_records((keys, *beside))
         reduced = drop_duplicates(records, payload)
         starts = group_starts(records, len(payload.extra)) if payload.duplicates != "keep" else np.arange(tied.size)
-        kept = np.ones(indices.size, bool)
         kept[tied] = False
         kept[tied[starts]] = True
         for values, better in zip(columns, reduced[1:], strict=True):
             values[tied[starts]] = better
-        lengths -= np.bincount(row[~kept], minlength=lengths.size)
-        return indices[kept], tuple(values[kept] for values in columns)
 
     def _block(self, first: int, indices: Array, columns: Records, lengths: Array) -> RowBlock:
         plane_offsets, planes, loops = np.zeros(self._num_planes + 1, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint32)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import re
 import shutil
+import subprocess
 import sys
 import threading
 from contextlib import ExitStack, contextmanager
@@ -18,7 +20,7 @@ import oocgraph
 from oocgraph import append_edges, build_csr, merge_graphs
 from oocgraph.config import setting
 from oocgraph.errors import ArgumentError, BudgetError, CorruptStoreError, DuplicateEdgeError, InputError, OutputError
-from oocgraph.ingest import merge_steps, ranks
+from oocgraph.ingest import merge_rows, merge_steps, ranks
 from oocgraph.ingest.build_job import Sizes
 from oocgraph.ingest.merge_ids import JoinedIds
 from oocgraph.ingest.merge_rows import _Merging
@@ -299,6 +301,33 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
                 append_edges(tmp_path / "g", drawn(2, 100, 400))
         assert [path.name for path in tmp_path.iterdir()] == ["g"]
         assert {name: path.read_bytes() for name, path in files_of(tmp_path / "g").items()} == before
+
+
+@pytest.mark.parametrize("duplicates", ["min", "max", "sum", "first", "keep"])
+def test_repeated_edges_are_treated_a_few_at_a_time(tmp_path, monkeypatch, duplicates):
+    """Whole groups of them, which of an edge that is kept often are longer."""
+    monkeypatch.setattr(merge_rows, "TIED_ENTRIES", 3)
+    rng = np.random.default_rng(7)
+    tables = [pa.table({"source": rng.integers(0, 5, n), "target": rng.integers(0, 9, n), "w": rng.integers(0, 50, n)}) for n in (40, 60)]
+    options = {"weight": "w", "directed": True, "duplicates": duplicates}
+    parts = [build_csr(table, tmp_path / name, **options) for table, name in zip(tables, "ab", strict=True)]
+    build_csr(pa.concat_tables(tables), tmp_path / "whole", **options)
+    merge_graphs(*parts, tmp_path / "merged")
+    assert_same_store(tmp_path / "whole", tmp_path / "merged")
+
+
+def test_hubs_of_two_stores_hold_what_was_promised(tmp_path):
+    """All edges at one vertex, in both: what was held of them while equal ones were looked for was not in the budget."""
+    leaves = np.arange(1, 1_000_001)
+    for name in "ab":
+        build_csr(pa.table({"source": 0 * leaves, "target": leaves, "w": leaves % 9}), tmp_path / name, weight="w")
+    command = [sys.executable, "-m", "oocgraph", "merge", *(tmp_path / name for name in ("a", "b", "merged")), "--threads", "1", "--json"]
+    refused = subprocess.run([*command, "--memory", "1M"], capture_output=True, text=True, check=False).stderr
+    named = refused.rpartition("at least ")[2].strip()
+    report = json.loads(subprocess.run([*command, "--memory", named], capture_output=True, text=True, check=True).stdout)
+    print(f"peak {report['peak_host_bytes'] >> 20} of {report['memory_budget'] >> 20} MiB")
+    assert 120 << 20 < report["peak_host_bytes"] <= report["memory_budget"]
+    assert report["num_edges"] == 1_000_000
 
 
 def test_a_budget_that_is_named_works(tmp_path):
