@@ -164,8 +164,10 @@ class InputRows:
         num_entries = self.store.array(f"{self.group}/indices").length
         dtypes = _dtypes(self.store, self.group, self.column)
         payload = 2 * sum(dtype.itemsize for dtype in dtypes)
-        capacity, block = _sizes(self._budget, self.workers.num_threads, payload)
-        num_bins = min(MAX_BINS, max(1, -(-num_entries // min(BIN_ENTRIES, max(1, capacity // 2)))))
+        longest = _longest_rows(self.store, self.group)
+        capacity, block = _sizes(self._budget, self.workers.num_threads, payload, longest + num_entries // MAX_BINS + MIN_ENTRIES)
+        share = min(BIN_ENTRIES, capacity // 2, max(MIN_ENTRIES, capacity * self.workers.num_threads - longest))
+        num_bins = min(MAX_BINS, max(1, -(-num_entries // max(1, share))))
         files = BinFiles(
             Folder(self._scratch / f"entries-{self.group}"), balanced_bins(0, self.num_rows << KEY_SHIFT, num_bins, self._below), dtypes
         )
@@ -266,8 +268,12 @@ def _longest_rows(store: CSRStore, group: str) -> int:
     return int(longest.sum())
 
 
-def _sizes(budget: Budget, num_threads: int, payload: int) -> tuple[int, int]:
-    """Entries of a temporary file at most, and of a block, by what is left of the budget beside what is charged for sorting."""
+def _sizes(budget: Budget, num_threads: int, payload: int, largest: int) -> tuple[int, int]:
+    """Entries of a temporary file at most, and of a block, by what is left of the budget beside what is charged for sorting.
+
+    One thread alone may have to sort `largest` of them, for which all memory of the threads but their blocks is there.
+    """
     free = (budget.available_bytes + budget.reservations[SORTING]) // num_threads
-    block = min(BLOCK_ENTRIES, free // 3 // (BLOCK_BYTES + payload))
+    beside = (free - largest * (ENTRY_BYTES + payload) // num_threads) // (BLOCK_BYTES + payload)
+    block = min(BLOCK_ENTRIES, free // 3 // (BLOCK_BYTES + payload), max(MIN_ENTRIES, beside))
     return (free - block * (BLOCK_BYTES + payload)) // (ENTRY_BYTES + payload), block

@@ -251,6 +251,20 @@ def test_a_small_budget_is_refused_with_numbers(small, tmp_path, name):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_budget_that_is_named_first_sorts_a_hub(tmp_path, threads):
+    """Blocks on their way to the files took a third of what the longest row needs: another budget was named after all had been read."""
+    rng, leaves = np.random.default_rng(0), np.arange(1, 1_000_001)
+    edges = np.concatenate([0 * leaves, rng.integers(1, 1_000_001, 100_000)]), np.concatenate([leaves, rng.integers(1, 1_000_001, 100_000)])
+    graph, resources = build_csr(edges, tmp_path / "in"), Resources(threads=threads)
+    with pytest.raises(BudgetError) as refused:
+        export_graph(graph, tmp_path / "g.npz", memory_budget="1M", resources=resources)
+    named = str(refused.value).rpartition("at least ")[2]
+    export_graph(graph, tmp_path / "g.npz", memory_budget=named, resources=resources)
+    export_graph(graph, tmp_path / "ample.npz", resources=resources)
+    assert (tmp_path / "g.npz").read_bytes() == (tmp_path / "ample.npz").read_bytes()
+
+
 @pytest.mark.parametrize("name", ["g.sg", "g.npz", "g.parquet"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_a_failed_export_leaves_nothing(small, tmp_path, name, error):
