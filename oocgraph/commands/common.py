@@ -188,7 +188,7 @@ def graph_fields(path: str, graph: CSRStore) -> dict[str, Any]:
     return {"path": path, **stored, "edge_bytes": graph.edge_bytes}
 
 
-def as_json_text(fields: Mapping[str, Any]) -> str:
+def as_json_text(fields: Any) -> str:
     """Return fields as JSON, which has no infinity and no NaN: they are null."""
     try:
         return json.dumps(fields, default=_plain, allow_nan=False)

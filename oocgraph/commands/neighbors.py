@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from math import isinf
 from typing import Any
 
@@ -57,14 +56,18 @@ def neighbors(
     store = open_graph(graph, check_pages=check_pages)
     if columns:
         table = store.neighbors(list(ids), direction=direction, columns=columns, memory_budget=memory)
-        _print({name: table[name].to_pylist() for name in table.column_names}, as_json=as_json)
+        _print({name: _values_of(table[name]) for name in table.column_names}, table.num_rows, as_json=as_json)
         return
-    lists = store.neighbors(list(ids), direction=direction, memory_budget=memory).to_pylist()
-    near = [one for found in lists for one in found]
-    given = [one for one, found in zip(ids, lists, strict=True) for _ in found]
-    mine = given if store.attributes.id_kind == "string" else [int(one) for one in given]
-    ends = {"source": mine, "target": near} if direction == "out" else {"source": near, "target": mine}
-    _print(ends, as_json=as_json)
+    lists = store.neighbors(list(ids), direction=direction, memory_budget=memory)
+    near, starts = lists.values, lists.offsets.to_numpy()
+    names = ids if store.attributes.id_kind == "string" else [int(one) for one in ids]
+
+    def given(start: int, stop: int) -> list[Any]:
+        """Return which of the vertices some of the edges are at."""
+        return [names[at] for at in starts[1:].searchsorted(range(start, stop), side="right")]
+
+    ends = {"source": given, "target": _values_of(near)} if direction == "out" else {"source": _values_of(near), "target": given}
+    _print(ends, len(near), as_json=as_json)
 
 
 @click.command()
@@ -89,17 +92,35 @@ def sample(
 
     store = open_graph(graph, check_pages=check_pages)
     drawn = store.sample_neighbors(list(ids), fanout, seed=seed, replace=replace, direction=direction, memory_budget=memory)
-    _print({"hop": drawn.hop.tolist(), "source": drawn.source.tolist(), "target": drawn.target.tolist()}, as_json=as_json)
+    columns = {"hop": drawn.hop, "source": drawn.source, "target": drawn.target}
+    _print({name: _values_of(found) for name, found in columns.items()}, len(drawn.hop), as_json=as_json)
 
 
-def _print(columns: dict[str, list[Any]], *, as_json: bool) -> None:
-    """Print columns of one length as lines, or as one JSON object, in which an infinite value is a string as JavaScript writes it."""
-    if as_json:
-        click.echo(as_json_text({name: [_finite(one) for one in values] for name, values in columns.items()}))
+Values = Callable[[int, int], list[Any]]
+"""Gives a range of the values of a column."""
+
+
+def _values_of(column: Any) -> Values:
+    """Take values from an array of NumPy or Arrow: a million of them as objects would be 30 MB that no budget has."""
+    return lambda start, stop: column[start:stop].to_pylist() if hasattr(column, "to_pylist") else column[start:stop].tolist()
+
+
+def _print(columns: dict[str, Values], num_edges: int, *, as_json: bool) -> None:
+    """Print columns as lines, or as one JSON object, in which an infinite value is a string as JavaScript writes it; some at a time."""
+    ranges = [(start, min(num_edges, start + LINES)) for start in range(0, num_edges, LINES)]
+    if not as_json:
+        for one in ranges:
+            rows = zip(*(values(*one) for values in columns.values()), strict=True)
+            click.echo("\n".join("\t".join(str(value).translate(ESCAPES) for value in row) for row in rows))
         return
-    lines: Iterable[str] = ("\t".join(str(one).translate(ESCAPES) for one in row) for row in zip(*columns.values(), strict=True))
-    while some := list(islice(lines, LINES)):
-        click.echo("\n".join(some))
+    click.echo("{", nl=False)
+    for at, (name, values) in enumerate(columns.items()):
+        click.echo(f"{', ' if at else ''}{as_json_text(name)}: [", nl=False)
+        for start, stop in ranges:
+            text = as_json_text([_finite(one) for one in values(start, stop)])
+            click.echo(f"{', ' if start else ''}{text[1:-1]}", nl=False)
+        click.echo("]", nl=False)
+    click.echo("}")
 
 
 def _finite(value: Any) -> Any:

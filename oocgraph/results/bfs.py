@@ -217,6 +217,7 @@ class BFSResult(VertexResult):
         """
         if isinstance(target, list | tuple) or getattr(target, "ndim", 0) != 0:
             raise ArgumentTypeError(f"target is {target!r}; give one vertex")
+        target = target.item() if isinstance(target, np.generic) else target  # which messages would name with its dtype
         if self.level_of(target) == UNREACHED:
             raise NoPathError(f"there is no path to {target!r}: the search from {self.source!r} did not reach it")
         vertex = int(self.ids.vertices_of(target)[0])

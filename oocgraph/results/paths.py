@@ -142,6 +142,7 @@ class PathsResult(VertexResult):
         """
         if isinstance(target, list | tuple) or getattr(target, "ndim", 0) != 0:
             raise ArgumentTypeError(f"target is {target!r}; give one vertex")
+        target = target.item() if isinstance(target, np.generic) else target  # which messages would name with its dtype
         if self._look_up(self.value_column, target) == self.no_value:
             raise NoPathError(f"there is no path to {target!r} that {self!r} has found")
         vertex = int(self.ids.vertices_of(target)[0])

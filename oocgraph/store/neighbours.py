@@ -28,6 +28,9 @@ from oocgraph.types import Array
 VERTEX_BYTES = 96
 """What a given vertex takes: its number, sorted and found again, and where its row is."""
 
+FEW_BYTES = 1 << 20
+"""What given vertices may take before the budget is asked."""
+
 ENTRY_BYTES = 24
 """What an entry takes beside its id: as read, as ordered, and its place."""
 
@@ -82,7 +85,8 @@ def neighbors(store: GraphArrays, ids: Any, *, direction: str, columns: Sequence
     given = as_collection(ids)
     vertex_bytes = VERTEX_BYTES * len(given)
     budget = budget_of(store, memory_budget, tables=bool(columns) or not is_single(ids), following_bytes=vertex_bytes)
-    budget.reserve("given vertices", vertex_bytes)
+    # of few vertices a budget is refused when their edges are counted, so that one message names all that is needed
+    (budget.hold if vertex_bytes <= FEW_BYTES else budget.reserve)("given vertices", vertex_bytes)
     with RangeReader(store, budget) as reader:
         own_ids, numbers = PagedIds(reader).look_up(given)
         rows = Rows.of(store, group, numbers)

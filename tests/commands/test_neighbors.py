@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import oocgraph
+
+MEASURED = """
+import re, sys, threading, time
+from oocgraph.cli import main
+peak, done = 0, False
+def watch():
+    global peak
+    while not done:
+        peak = max(peak, int(re.search(r"RssAnon:\\s+(\\d+)", open("/proc/self/status").read())[1]))
+        time.sleep(0.001)
+thread = threading.Thread(target=watch)
+thread.start()
+try:
+    main()
+except SystemExit:
+    pass
+finally:
+    done = True
+    thread.join()
+    print(peak << 10, file=sys.stderr)
+"""
+"""Runs a command, and prints what it has held."""
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +67,25 @@ def test_more_edges_than_are_printed_at_once(run, tmp_path):
     oocgraph.build_csr((np.zeros(10_000, np.int64), np.arange(1, 10_001)), tmp_path / "g.zarr", directed=True)
     lines = run("neighbors", tmp_path / "g.zarr", 0).stdout.splitlines()
     assert sorted(int(line.split("\t")[1]) for line in lines) == list(range(1, 10_001))
+    found = run("neighbors", tmp_path / "g.zarr", 7, 0, 9, 0, "--json").json
+    assert found["source"] == [0] * 20_000
+    assert found["target"] == 2 * [int(line.split("\t")[1]) for line in lines]
+    into = run("neighbors", tmp_path / "g.zarr", 7, 0, 9, "--direction", "in", "--json").json
+    assert into == {"source": [0, 0], "target": [7, 9]}
+    assert run("neighbors", tmp_path / "g.zarr", 7, "--json").json == {"source": [], "target": []}
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("--column", "weight", "--json")])
+def test_a_hub_is_printed_within_the_budget_that_is_named(tmp_path, options):
+    """One message names it; a million numbers as objects took 30 MB beside, and twice that as JSON."""
+    leaves = np.arange(1, 1_000_001)
+    oocgraph.build_csr(pa.table({"source": 0 * leaves, "target": leaves, "weight": leaves % 9}), tmp_path / "g.zarr", weight="weight")
+    command = [sys.executable, "-c", MEASURED, "neighbors", str(tmp_path / "g.zarr"), "0", *options, "--memory"]
+    refused = subprocess.run([*command, "1M"], capture_output=True, text=True, check=False).stderr
+    named = int(refused.partition("at least ")[2].split("M")[0]) << 20
+    done = subprocess.run([*command, str(named)], capture_output=True, text=True, check=True)
+    assert int(done.stderr.split()[-1]) <= named
+    assert len(done.stdout) > 6_000_000
 
 
 def test_an_edge_is_a_line_whatever_its_strings_are(run, tmp_path):
