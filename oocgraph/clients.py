@@ -148,7 +148,10 @@ def workers_of(client: Client) -> dict[str, dict[str, Any]]:
     ClusterError
         The client has lost the scheduler.
     """
-    workers: dict[str, dict[str, Any]] = ask(client, client.scheduler.identity, n_workers=-1)["workers"]
+    scheduler = client.scheduler
+    if scheduler is None:  # the client has been closed
+        raise scheduler_lost(client)
+    workers: dict[str, dict[str, Any]] = ask(client, scheduler.identity, n_workers=-1)["workers"]
     return workers
 
 

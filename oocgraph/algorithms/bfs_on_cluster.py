@@ -19,7 +19,6 @@ import numpy as np
 from oocgraph.algorithms.partitioned_bfs import check_top_down, label_of
 from oocgraph.algorithms.runtimes import open_where
 from oocgraph.cluster.logged_search import Outcome
-from oocgraph.cluster.specs import url_for_workers
 from oocgraph.config import settings
 from oocgraph.errors import ArgumentError, ClusterError, OutputExistsError
 from oocgraph.memory import PeakSampler
@@ -70,7 +69,7 @@ def bfs_on_cluster(
         with opened as loaded:
             if stored is None:
                 begun = {
-                    "graph": url_for_workers(store),
+                    "graph": store.place,
                     "num_partitions": loaded.vertex_partition.num_partitions,
                     "direction": direction,
                     "epoch": -1,
@@ -182,11 +181,11 @@ def _place(store: CSRStore, path: str | os.PathLike[str] | None) -> tuple[Path, 
     if path is not None:
         return SearchStore.new_place(path), None
     folder = settings().result_folder
-    if folder is None and "://" in store.url:
+    if folder is None and "://" in store.place:
         raise ArgumentError(
             f"{store.url} is in no local folder: name a folder that workers can write to, by result_store or oocgraph.result-folder"
         )
-    keep = TemporaryStore.make(Path(os.path.abspath(store.url)).parent if folder is None else Path(os.path.abspath(folder)))
+    keep = TemporaryStore.make(Path(store.place).parent if folder is None else Path(os.path.abspath(folder)))
     return Path(keep.path), keep
 
 

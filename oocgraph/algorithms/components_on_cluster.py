@@ -18,7 +18,7 @@ from oocgraph.cluster import worker_forest
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.session import ClusterSession
-from oocgraph.cluster.specs import GraphSpec, url_for_workers
+from oocgraph.cluster.specs import GraphSpec
 from oocgraph.cluster.supersteps import Program, Step, Supersteps
 from oocgraph.cluster.worker import with_plugin
 from oocgraph.cluster.worker_forest import ForestSteps, Linked, Phase
@@ -98,9 +98,9 @@ def link_on_cluster(store: CSRStore, client: Any, progress: Progress, **options:
     """
     with ClusterSession(client) as session, session.loss_reported():
         fingerprint = graph_fingerprint(store)
-        workers = session.find_workers(store.url, fingerprint)
+        workers = session.find_workers(store.place, fingerprint)
         spec = GraphSpec(
-            url=url_for_workers(store), fingerprint=fingerprint, num_partitions=len(workers), settings=settings(),
+            url=store.place, fingerprint=fingerprint, num_partitions=len(workers), settings=settings(),
             check_pages=store.check_pages, device="cpu", **options,
         )  # fmt: skip
         name = uuid.uuid4().hex

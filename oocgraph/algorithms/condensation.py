@@ -91,7 +91,7 @@ def condensation(
     store = open_graph(graph)
     if path is not None:
         output_place(path, kind="graph store", overwrite=overwrite)
-        if os.path.realpath(path) == os.path.realpath(store.url):
+        if os.path.realpath(path) == os.path.realpath(store.place):
             raise ArgumentError(f"path is {os.fspath(path)}, the graph itself; name another folder")
     if scc is not None and not isinstance(scc, StrongComponentsResult):
         raise ArgumentTypeError(f"scc is {scc!r}; give a result of strongly_connected_components, or leave it out")

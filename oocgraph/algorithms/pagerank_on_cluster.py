@@ -16,7 +16,6 @@ from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.preflight import check_device_is_used, device_sharers
 from oocgraph.cluster.ranks import PowerIteration, RankRun
 from oocgraph.cluster.session import ClusterSession
-from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import Supersteps
 from oocgraph.cluster.worker_ranks import RanksSpec, acquire
 from oocgraph.config import settings
@@ -47,9 +46,9 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str 
             return Ranked(state=state, edge_bytes=0, kept_bytes=0, load_seconds=perf_counter() - start, memory_budget=budget.limit_bytes)
         del state
         fingerprint = graph_fingerprint(store)
-        workers = session.find_workers(store.url, fingerprint)
+        workers = session.find_workers(store.place, fingerprint)
         spec = RanksSpec(
-            url=url_for_workers(store), fingerprint=fingerprint, num_partitions=max(1, min(store.num_rows, len(workers))),
+            url=store.place, fingerprint=fingerprint, num_partitions=max(1, min(store.num_rows, len(workers))),
             settings=knobs, memory_budget=options.resources.memory_budget or knobs.memory_budget, threads=options.resources.threads,
             check_pages=store.check_pages, device=options.resources.device or knobs.device,
             device_memory_budget=options.resources.device_memory_budget, device_sharers=device_sharers(workers),

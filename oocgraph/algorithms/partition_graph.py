@@ -190,7 +190,7 @@ def _executor(
     with ClusterSession(client) as session, session.loss_reported():
         with AtomicOutput(out, kind="partitions", overwrite=overwrite) as staged:  # a folder where all workers must be able to write
             folder = SharedFolder(path=staged.folder.absolute(), place=staged.folder.absolute().parent, what="partitions", remedy=remedy)
-            workers = session.find_workers(store.url, graph_fingerprint(store), folder)
+            workers = session.find_workers(store.place, graph_fingerprint(store), folder)
         yield DaskPhases(session, list(workers), progress)
 
 

@@ -318,12 +318,12 @@ def _num_workers(client: Any) -> int:
 def _folder(store: CSRStore) -> Path:
     """Where partitions are made that go with the search: as results of searches on a cluster, every worker must see it."""
     folder = settings().result_folder
-    if folder is None and "://" in store.url:
+    if folder is None and "://" in store.place:
         raise ArgumentError(
             f"{store.url} is in no local folder: pass the folder of partitions that oocgraph partition made as partition, or set "
             "oocgraph.result-folder"
         )
-    return Path(os.path.abspath(store.url)).parent if folder is None else Path(os.path.abspath(folder))
+    return Path(store.place).parent if folder is None else Path(os.path.abspath(folder))
 
 
 def _check_same(partitions: Partitions, store: CSRStore, num_partitions: int | None) -> None:

@@ -228,8 +228,8 @@ def check_runtime(
         raise ArgumentError("the runtime has a matrix, of which products alone are made (spmv); open another one with the graph")
     if not hasattr(type(runtime), "metrics"):
         raise ArgumentTypeError(f"runtime is {runtime!r}; give what open_runtime returns")
-    url = graph.url if isinstance(graph, CSRStore) else os.fspath(graph)
-    if os.path.abspath(url) != os.path.abspath(runtime.store.url):
+    url, place = (graph.url, graph.place) if isinstance(graph, CSRStore) else (os.fspath(graph), os.path.abspath(graph))
+    if place != runtime.store.place:
         raise ArgumentError(f"the runtime has loaded {runtime.store.url}, not {url}; open another runtime for that graph")
     view, reverse = runtime.view, reverse and runtime.store.attributes.directed
     for name, opened, asked in (("where", view.where, where and where.strip()), ("reverse", view.reverse, reverse)):

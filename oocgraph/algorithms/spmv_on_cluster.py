@@ -17,7 +17,6 @@ import numpy as np
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand
 from oocgraph.cluster.product import ClusterProduct, find_workers
 from oocgraph.cluster.session import ClusterSession
-from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.worker_product import ProductSpec, unread_part
 from oocgraph.config import settings
 from oocgraph.engine.vertex_order import VertexOrder
@@ -49,7 +48,7 @@ def multiply_on_cluster(
     with ClusterSession(client) as session:
         if isinstance(operand, GraphOperand):
             options |= {"kept_for": lease, "beside_searches": lease is not None}
-            return session.rerun(lambda: _of_graph(operand, url_for_workers(operand.store), session, options))
+            return session.rerun(lambda: _of_graph(operand, operand.store.place, session, options))
         return session.rerun(lambda: _of_matrix(operand, session, options))
 
 

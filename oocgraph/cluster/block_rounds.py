@@ -18,7 +18,6 @@ from oocgraph.cluster import worker_blocks
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.session import ClusterSession
-from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import HOP_SECONDS, Program, Step, Supersteps
 from oocgraph.cluster.worker import with_plugin
 from oocgraph.cluster.worker_blocks import BlockSteps, SharedSlice, SharesSpec, acquire
@@ -145,9 +144,9 @@ def run_on_cluster(
     knobs = settings()
     with ClusterSession(resources.client) as session, session.loss_reported():
         fingerprint = graph_fingerprint(store)
-        workers = session.find_workers(store.url, fingerprint)
+        workers = session.find_workers(store.place, fingerprint)
         shares = spec(
-            url=url_for_workers(store), fingerprint=fingerprint, num_partitions=num_shares(store, resources.num_partitions or len(workers)),
+            url=store.place, fingerprint=fingerprint, num_partitions=num_shares(store, resources.num_partitions or len(workers)),
             settings=knobs, memory_budget=resources.memory_budget or knobs.memory_budget, threads=resources.threads,
             check_pages=store.check_pages, device="cpu", **asked,
         )  # fmt: skip

@@ -7,7 +7,6 @@ be more parts than workers. An iteration is two steps of every part (`oocgraph.c
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import uuid
@@ -27,7 +26,6 @@ from oocgraph.cluster.logged_search import Outcome
 from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.preflight import check_device_is_used, device_sharers, results_folder
 from oocgraph.cluster.session import ATTEMPTS, ClusterSession
-from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import Program, Step, Supersteps
 from oocgraph.cluster.worker import forget, with_plugin
 from oocgraph.cluster.worker_parts import PartsSpec, PartSteps, StepReport
@@ -91,16 +89,16 @@ class PartitionedClusterRuntime(Closing):
         self._open.enter_context(session)
         fingerprint = graph_fingerprint(store)
         spec = PartsSpec(
-            url=url_for_workers(store), fingerprint=fingerprint,
+            url=store.place, fingerprint=fingerprint,
             num_partitions=partitions.num_partitions, settings=knobs, memory_budget=memory_budget, threads=threads,
             device=device or knobs.device, device_memory_budget=device_memory_budget,
             check_pages=partitions.check_pages,
-            partitions=os.path.abspath(partitions.url), dtype=store.index_dtype.name, directed=store.attributes.directed,
+            partitions=partitions.place, dtype=store.index_dtype.name, directed=store.attributes.directed,
         )  # fmt: skip
         self.searching = threading.Lock()
         try:
             with session.loss_reported():
-                workers = session.find_workers(store.url, fingerprint, results_folder(result_folder))
+                workers = session.find_workers(store.place, fingerprint, results_folder(result_folder))
                 spec = replace(spec, device_sharers=device_sharers(workers))
                 self.placement = Placement(session, spec, workers, worker_parts.acquire)
                 self._watch = self._open.enter_context(Watch(client, session.lease))

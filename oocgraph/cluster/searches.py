@@ -26,7 +26,7 @@ from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.preflight import device_sharers, results_folder
 from oocgraph.cluster.redealing import MeasuredShares
 from oocgraph.cluster.session import ClusterSession
-from oocgraph.cluster.specs import GraphSpec, SearchSpec, url_for_workers
+from oocgraph.cluster.specs import GraphSpec, SearchSpec
 from oocgraph.cluster.supersteps import Supersteps
 from oocgraph.config import settings
 from oocgraph.engine.cpu_engine import TinyLimits
@@ -133,9 +133,9 @@ class ClusterRuntime(Closing):
         with ExitStack() as opened:
             session = opened.enter_context(ClusterSession(client))
             fingerprint = graph_fingerprint(store)
-            workers = session.find_workers(store.url, fingerprint, results_folder(result_folder))
+            workers = session.find_workers(store.place, fingerprint, results_folder(result_folder))
             spec = GraphSpec(
-                url=url_for_workers(store),
+                url=store.place,
                 fingerprint=fingerprint,
                 num_partitions=int(num_partitions or min(n, len(workers))),
                 shares=shares,

@@ -315,6 +315,8 @@ class ClusterSession:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with self.loss_reported():
+                    if attempt > 1:
+                        lost()  # others may be lost while it asks them
                     return compute()
             except WorkersLostError as error:
                 if attempt == ATTEMPTS:
@@ -322,5 +324,4 @@ class ClusterSession:
                         f"{error}, as others in {ATTEMPTS - 1} attempts before; see the workers' logs{why_lost(self.client)}"
                     ) from error
                 logger.warning("%s; what it had is computed again", error)
-                lost()
         raise AssertionError("unreachable")

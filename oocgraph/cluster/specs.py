@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 
 from oocgraph.config import Settings
 from oocgraph.engine.part import SearchOptions
 from oocgraph.errors import ClusterError
-from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array, DeviceKind
-
-
-def url_for_workers(store: CSRStore) -> str:
-    """Return where workers find a store: they may have another working folder."""
-    return store.url if "://" in store.url else os.path.abspath(store.url)
 
 
 class StateLostError(ClusterError):

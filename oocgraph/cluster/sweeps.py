@@ -15,7 +15,6 @@ from typing import Any
 
 from oocgraph.cluster import worker_sweeps
 from oocgraph.cluster.session import ClusterSession
-from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.worker import with_plugin
 from oocgraph.cluster.worker_ranks import cut_rows
 from oocgraph.cluster.worker_sweeps import Range, SweepSpec, Swept
@@ -45,7 +44,7 @@ def open_on_workers(store: CSRStore, needs: Needs, budget: Budget, resources: Re
     budget.reserve("vectors as workers send them", num_bytes)
     with ClusterSession(resources.client) as session, session.loss_reported():
         spec = SweepSpec(
-            url=url_for_workers(store), check_pages=store.check_pages, column=needs.column, lists=tuple(lists_of(store, needs)),
+            url=store.place, check_pages=store.check_pages, column=needs.column, lists=tuple(lists_of(store, needs)),
             threads=resources.threads, memory_budget=resources.memory_budget or settings().memory_budget, vector_bytes=num_bytes,
             kept_for=lease or session.lease,
         )  # fmt: skip

@@ -116,9 +116,9 @@ def temporary_folder(store: CSRStore) -> Iterator[Path | None]:
         yield None
         return
     configured = settings().result_folder
-    if configured is None and "://" in store.url:
+    if configured is None and "://" in store.place:
         raise ArgumentError(f"{store.url} is in no local folder: name a local folder for temporary stores by oocgraph.result-folder")
-    parent = Path(os.path.abspath(store.url)).parent if configured is None else Path(os.path.abspath(configured))
+    parent = Path(store.place).parent if configured is None else Path(os.path.abspath(configured))
     try:
         clear(parent)
         remains = Remains.make(parent / "quotient.zarr")

@@ -185,7 +185,7 @@ def append_with_report(
     began = Phase.until_now()
     store = open_graph(graph)
     check_order(store)
-    path = str(store.url).removeprefix("file://")
+    path = store.place
     if not store.is_shared or "://" in path:
         raise OutputError(f"{path} is no store on a local file system, which alone can be replaced; write a new one with merge_graphs")
     output_place(path, kind="graph store", overwrite=True)

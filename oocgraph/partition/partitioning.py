@@ -86,7 +86,7 @@ def _spec(store: CSRStore, options: PartitionOptions, executor: PhaseExecutor, r
         max_rows=max(1, BLOCK_ROWS // options.num_partitions), round_vertices=options.round_vertices if in_rounds else None,
     )  # fmt: skip
     return CuspSpec(
-        url=os.path.abspath(store.url) if "://" not in store.url else store.url,
+        url=store.place,
         check_pages=store.check_pages,
         group=group,
         blocks=blocks,

@@ -192,7 +192,7 @@ class DaskBFSResult(BFSResult):
         seen = self.client.run(os.path.isdir, folder)
         if not seen or not all(seen.values()):
             return False
-        arguments = _absolute(self.ids.store.url), _absolute(self.result_store), folder
+        arguments = self.ids.store.place, _absolute(self.result_store), folder
         with seceded():
             self.client.gather([self.client.submit(write_block, *arguments, *bounds, pure=False) for bounds in self._bounds()])
         return True
@@ -225,7 +225,7 @@ class DaskBFSResult(BFSResult):
     def _array(self, column: str) -> Any:
         sizes = [stop - start for start, stop in self._bounds()] or [0]
         block = ColumnBlock(
-            graph=_absolute(self.ids.store.url),
+            graph=self.ids.store.place,
             result_store=_absolute(self.result_store),
             column=column,
             size=self._array_block_size,
@@ -317,7 +317,7 @@ def _open_join(store: CSRStore, ids: VertexIds, result_store: str) -> Join:
 
 def vertex_partition_of(store: CSRStore, search: SearchStore) -> VertexPartition:
     """Return who owns which vertices in a result store of this graph."""
-    return _vertex_partition(store.url, graph_fingerprint(store), search.num_partitions, search.shares)
+    return _vertex_partition(store.place, graph_fingerprint(store), search.num_partitions, search.shares)
 
 
 @lru_cache(maxsize=4)

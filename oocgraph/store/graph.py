@@ -43,7 +43,7 @@ BLOCK_VERTICES = 1 << 16
 _INTERNAL = frozenset(
     {
         "array", "array_names", "confirm", "count_dead_edges", "count_self_loops", "degree_classes", "expect", "get", "has_array",
-        "held", "is_plain", "is_shared", "mask_charges", "plane_offsets", "pull_group", "read", "reverse", "specs", "stored", "where",
+        "held", "is_plain", "is_shared", "mask_charges", "place", "plane_offsets", "pull_group", "read", "reverse", "specs", "stored", "where",
     }
 )  # fmt: skip
 """Attributes that the library itself uses, and `dir` leaves out."""
@@ -90,7 +90,7 @@ class CSRStore(GraphAccess):
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         if self._stamp is None:
-            return _reopen, (self.url, self.check_pages)
+            return _reopen, (self.place, self.check_pages)
         self.confirm()
         return _reopen, (str(self._folder), self.check_pages, self._stamp.found, self._fingerprint)
 
@@ -113,6 +113,11 @@ class CSRStore(GraphAccess):
             check_pages=check_pages,
             stamp=self._stamp,
         )
+
+    @property
+    def place(self) -> str:
+        """Path or URL by which it is opened again, whatever the working folder has become and in other processes."""
+        return self.url if self._folder is None else str(self._folder)
 
     @property
     def storage_options(self) -> Mapping[str, Any] | None:
@@ -276,6 +281,8 @@ class CSRStore(GraphAccess):
         if self._folder is not None:
             stamp = metadata_stamp(self._folder, name)
             if stamp is None or self._shapes.get(name, (None,))[0] != stamp:
+                if stamp is None:
+                    self.confirm()  # a store that was removed is not damaged
                 self._shapes[name] = stamp, read_shape(self._folder, name, codec, REMEDY)
             return self._shapes[name][1]
         try:

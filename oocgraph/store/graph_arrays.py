@@ -24,6 +24,11 @@ class GraphArrays(Protocol):
     attributes: GraphAttributes
 
     @property
+    def place(self) -> str:
+        """Path or URL by which it is opened again, whatever the working folder has become."""
+        ...
+
+    @property
     def num_rows(self) -> int:
         """Vertices that have an edge."""
         ...

@@ -207,7 +207,9 @@ class Partitions:
     Attributes
     ----------
     url : str
-        Where they are.
+        Where they are, as it was given.
+    place : str
+        The same as an absolute path: the working folder may become another.
     attributes : PartitionsAttributes
     check_pages : bool
         Whether everything that is read of the parts is compared with its checksum.
@@ -215,6 +217,7 @@ class Partitions:
 
     def __init__(self, url: str, attributes: PartitionsAttributes, *, check_pages: bool = False) -> None:
         self.url, self.attributes, self.check_pages = url, attributes, check_pages
+        self.place = os.path.abspath(url)
 
     def __repr__(self) -> str:
         a = self.attributes
@@ -234,11 +237,13 @@ class Partitions:
         return html_listing("Partitions", values) + html_records(parts) + (f"<p>... and {rest:,} more parts</p>" if rest > 0 else "")
 
     def __reduce__(self) -> tuple[Any, tuple[str, bool]]:
-        return _reopen, (self.url, self.check_pages)
+        return _reopen, (self.place, self.check_pages)
 
     def checked(self, check_pages: bool = True) -> Partitions:
         """Return the same partitions, of which everything that is read is compared with its checksum (or nothing is)."""
-        return Partitions(self.url, self.attributes, check_pages=check_pages)
+        other = Partitions(self.url, self.attributes, check_pages=check_pages)
+        other.place = self.place
+        return other
 
     @property
     def num_partitions(self) -> int:
@@ -265,7 +270,7 @@ class Partitions:
         """Partition of the master of each vertex, by number in the graph: (num_vertices,), unread."""
         dtype = master_dtype(self.num_partitions).name
         spec = ArraySpec((dtype,), self.num_vertices, Below(self.num_partitions))
-        return open_plain(Path(self.url), MASTERS, spec, "partition the graph again")
+        return open_plain(Path(self.place), MASTERS, spec, "partition the graph again")
 
     def __len__(self) -> int:
         return self.num_partitions
@@ -285,7 +290,7 @@ class Partitions:
         if not 0 <= p < self.num_partitions:
             raise IndexError(f"part {p} of {self.url}: it has parts 0 to {self.num_partitions - 1}")
         try:
-            store = open_graph(Path(self.url) / part_name(p), check_pages=self.check_pages)
+            store = open_graph(Path(self.place) / part_name(p), check_pages=self.check_pages)
         except StoreError as error:
             raise StoreError(
                 f"{self.url}: part {p} of {self.num_partitions} is missing or damaged ({error}); partition the graph again"
