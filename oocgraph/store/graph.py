@@ -43,7 +43,8 @@ BLOCK_VERTICES = 1 << 16
 _INTERNAL = frozenset(
     {
         "array", "array_names", "confirm", "count_dead_edges", "count_self_loops", "degree_classes", "expect", "get", "has_array",
-        "held", "is_plain", "is_shared", "mask_charges", "place", "plane_offsets", "pull_group", "read", "reverse", "specs", "stored", "where",
+        "held", "is_plain", "is_shared", "mask_charges", "place", "plane_offsets", "pull_group", "read", "reverse", "specs", "stored",
+        "where",
     }
 )  # fmt: skip
 """Attributes that the library itself uses, and `dir` leaves out."""
