@@ -228,9 +228,9 @@ def check_runtime(
         raise ArgumentError("the runtime has a matrix, of which products alone are made (spmv); open another one with the graph")
     if not hasattr(type(runtime), "metrics"):
         raise ArgumentTypeError(f"runtime is {runtime!r}; give what open_runtime returns")
-    url, place = (graph.url, graph.place) if isinstance(graph, CSRStore) else (os.fspath(graph), os.path.abspath(graph))
-    if place != runtime.store.place:
-        raise ArgumentError(f"the runtime has loaded {runtime.store.url}, not {url}; open another runtime for that graph")
+    loaded, given = runtime.store.place, graph.place if isinstance(graph, CSRStore) else os.fspath(graph)
+    if len({os.path.abspath(place.removeprefix("file://")) for place in (loaded, given)}) > 1:
+        raise ArgumentError(f"the runtime has loaded {loaded}, not {given}; open another runtime for that graph")
     view, reverse = runtime.view, reverse and runtime.store.attributes.directed
     for name, opened, asked in (("where", view.where, where and where.strip()), ("reverse", view.reverse, reverse)):
         if opened != asked:

@@ -1,7 +1,7 @@
 """Files of numba's cache on disk: written by one process at a time, and made again where they cannot be read.
 
 A file may have been cut off, or name a type of another version of this package: numba reads an index before it looks for the version.
-It does so wherever a kernel that it compiles calls another, so this is mended in numba's own class, for files of this package alone.
+It does so wherever a kernel that it compiles calls another, so numba's own class is mended, for folders with the names of those here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def sources() -> list[Path]:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether numba keeps kernels of this package in a folder: beside their sources, or in one with the name of theirs and a key."""
+    """Whether numba may keep kernels of this package in a folder: beside their sources, or in one with the name of theirs and a key."""
     home = folder.parent if folder.name == "__pycache__" else folder
     return home.name.partition("_")[0] in FOLDERS
 

@@ -27,6 +27,16 @@ def moved(tmp_path, monkeypatch):
     return graph
 
 
+def test_a_runtime_knows_its_graph_by_any_name(moved, tmp_path):
+    with oocgraph.open_runtime(moved) as runtime:
+        folder = tmp_path / "a/g.zarr"
+        for name in ("../a/g.zarr", folder, f"file://{folder}", f"{tmp_path}/b/../a/g.zarr", open_graph("../a/g.zarr")):
+            assert bfs(name, 0, runtime=runtime)[5] == 5
+        for name in ("g.zarr", open_graph("g.zarr")):
+            with pytest.raises(oocgraph.ArgumentError, match=r"has loaded .*a/g\.zarr, not .*g\.zarr; open another"):
+                bfs(name, 0, runtime=runtime)
+
+
 @pytest.mark.parametrize("partition", [None, "1d", "2d"])
 def test_searches(moved, partition):
     assert bfs(moved, 0, partition=partition)[5] == 5
