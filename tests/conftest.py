@@ -111,7 +111,7 @@ def is_slow(item):
 def not_sampled(config, items):
     """Return the cases that are not run of tests whose cases are alike; all are where one is named on the command line.
 
-    Which ones those are is told by a checksum of their names: every n-th one would always have the same value of some parameter.
+    A checksum of their names picks those that are: every n-th case would always have the same value of some parameter.
     """
     if any("::" in name for name in config.args):
         return []

@@ -19,13 +19,13 @@ import numpy as np
 from oocgraph.algorithms.partitioned_bfs import check_top_down, label_of
 from oocgraph.algorithms.runtimes import open_where
 from oocgraph.cluster.logged_search import Outcome
-from oocgraph.config import settings
 from oocgraph.errors import ArgumentError, ClusterError, OutputExistsError
 from oocgraph.memory import PeakSampler
 from oocgraph.resources import Resources
 from oocgraph.results.dask import DaskBFSResult, TemporaryStore, vertex_partition_of
 from oocgraph.results.search import Search
 from oocgraph.results.store_order import StoreOrder
+from oocgraph.store.beside import folder_beside
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.search_store import SearchStore
@@ -180,12 +180,7 @@ def _place(store: CSRStore, path: str | os.PathLike[str] | None) -> tuple[Path, 
     """Where the result store is, and what keeps it where it goes with the result."""
     if path is not None:
         return SearchStore.new_place(path), None
-    folder = settings().result_folder
-    if folder is None and "://" in store.place:
-        raise ArgumentError(
-            f"{store.url} is in no local folder: name a folder that workers can write to, by result_store or oocgraph.result-folder"
-        )
-    keep = TemporaryStore.make(Path(store.place).parent if folder is None else Path(os.path.abspath(folder)))
+    keep = TemporaryStore.make(folder_beside(store, "name a folder that workers can write to, by result_store or oocgraph.result-folder"))
     return Path(keep.path), keep
 
 

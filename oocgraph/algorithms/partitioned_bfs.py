@@ -46,6 +46,7 @@ from oocgraph.resources import Resources
 from oocgraph.results.search import Search
 from oocgraph.results.store_order import StoreOrder
 from oocgraph.store.atomic_output import AtomicOutput
+from oocgraph.store.beside import folder_beside
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.libraries import load_libraries
@@ -61,6 +62,9 @@ IN_PROCESS_PARTITIONS = 4
 
 RESULT_FOLDER_REMEDY = "set oocgraph.result-folder to a folder that every worker sees"
 """End of the message about a worker that does not see where ``1d`` and ``2d`` are made."""
+
+PARTITIONS_REMEDY = "pass the folder of partitions that oocgraph partition made as partition, or set oocgraph.result-folder"
+"""End of the message about a graph beside which ``1d`` and ``2d`` cannot be made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +284,7 @@ def _partitions(store: CSRStore, partition: Any, resources: Resources, progress:
         return
     if num_partitions is None:
         num_partitions = min(store.num_rows, IN_PROCESS_PARTITIONS if client is None else _num_workers(client))
-    with AtomicOutput(_folder(store) / f".{partition.lower()}") as staged:
+    with AtomicOutput(folder_beside(store, PARTITIONS_REMEDY) / f".{partition.lower()}") as staged:
         policy = named_policy(partition, vertex_order=store.attributes.vertex_order)
         options = partition_options(
             store, num_partitions, policy, columns=(), threads=threads, memory_budget=resources.memory_budget,
@@ -313,17 +317,6 @@ def _num_workers(client: Any) -> int:
     check_client(client)
     wait_for_worker(client, settings().worker_timeout)
     return len(workers_of(client))
-
-
-def _folder(store: CSRStore) -> Path:
-    """Where partitions are made that go with the search: as results of searches on a cluster, every worker must see it."""
-    folder = settings().result_folder
-    if folder is None and "://" in store.place:
-        raise ArgumentError(
-            f"{store.url} is in no local folder: pass the folder of partitions that oocgraph partition made as partition, or set "
-            "oocgraph.result-folder"
-        )
-    return Path(store.place).parent if folder is None else Path(os.path.abspath(folder))
 
 
 def _check_same(partitions: Partitions, store: CSRStore, num_partitions: int | None) -> None:

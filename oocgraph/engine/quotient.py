@@ -7,7 +7,6 @@ sum; those within a group are left out.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -19,9 +18,8 @@ import numpy as np
 from oocgraph.arrow import load_arrow
 from oocgraph.compiled.crc32c import checksum_calls
 from oocgraph.compiled.load import load_kernels
-from oocgraph.config import settings
 from oocgraph.engine.sweeps import Sweeps
-from oocgraph.errors import ArgumentError, OutputError
+from oocgraph.errors import OutputError
 from oocgraph.ingest.build import build_with_report
 from oocgraph.ingest.build_job import FIXED_BYTES, READER_BYTES, BuildOptions
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream
@@ -32,6 +30,7 @@ from oocgraph.kernels.communities import edges_between
 from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, host_bytes
 from oocgraph.sorting import load_sorts
 from oocgraph.sparse.partial import PartialCSR
+from oocgraph.store.beside import folder_beside
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import VERTEX_ID, WEIGHT
 from oocgraph.store.remains import Remains, clear
@@ -115,10 +114,7 @@ def temporary_folder(store: CSRStore) -> Iterator[Path | None]:
     if not store.is_shared:
         yield None
         return
-    configured = settings().result_folder
-    if configured is None and "://" in store.place:
-        raise ArgumentError(f"{store.url} is in no local folder: name a local folder for temporary stores by oocgraph.result-folder")
-    parent = Path(store.place).parent if configured is None else Path(os.path.abspath(configured))
+    parent = folder_beside(store, "name a local folder for temporary stores by oocgraph.result-folder")
     try:
         clear(parent)
         remains = Remains.make(parent / "quotient.zarr")
