@@ -46,14 +46,23 @@ RENAMED = {
 }
 """Keywords of version 0.1 and of similar libraries: a parameter of the functions that it can be meant for, and what to write instead."""
 
+MOST_SHOWN = 80
+"""Characters of a value in a message."""
+
 _WRITTEN = "its result is returned: write it by result.write(path)"
+
+
+def _shown(value: Any) -> str:
+    """Return a value as an error shows it: a table or an array by its type alone."""
+    text = repr(value)
+    return text if len(text) <= MOST_SHOWN and "\n" not in text else f"of type {type(value).__name__}"
 
 
 def _flag(name: str, value: Any) -> Any:
     if isinstance(value, np.bool_):
         return bool(value)
     if not isinstance(value, bool):
-        raise ArgumentTypeError(f"{name} is {value!r}; give True or False")
+        raise ArgumentTypeError(f"{name} is {_shown(value)}; give True or False")
     return value
 
 
@@ -63,7 +72,7 @@ def _flag_or_none(name: str, value: Any) -> Any:
 
 def _path(name: str, value: Any) -> Any:
     if not isinstance(value, str | os.PathLike):
-        raise ArgumentTypeError(f"{name} is {value!r}; give a path")
+        raise ArgumentTypeError(f"{name} is {_shown(value)}; give a path")
     return value
 
 
@@ -76,7 +85,7 @@ def _whole(name: str, value: Any) -> Any:
     if isinstance(value, np.integer):
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ArgumentTypeError(f"{name} is {value!r}; give a whole number")
+        raise ArgumentTypeError(f"{name} is {_shown(value)}; give a whole number")
     return value
 
 
@@ -86,13 +95,13 @@ def _whole_or_none(name: str, value: Any) -> Any:
 
 def _column(name: str, value: Any) -> Any:
     if value is not None and not isinstance(value, str | bool):
-        raise ArgumentTypeError(f"{name} is {value!r}; give the name of one edge column")
+        raise ArgumentTypeError(f"{name} is {_shown(value)}; give the name of one edge column")
     return value
 
 
 def _progress(name: str, value: Any) -> Any:
     if value is not None and not isinstance(value, bool) and not callable(value):
-        raise ArgumentTypeError(f"{name} is {value!r}; give True, or a function of (step, done, all)")
+        raise ArgumentTypeError(f"{name} is {_shown(value)}; give True, or a function of (step, done, all)")
     return value
 
 

@@ -185,6 +185,15 @@ def _ending_with_the_reader() -> Iterator[None]:
         raise click.exceptions.Exit(EXIT_BROKEN_PIPE) from error
 
 
+def _failure(error: OSError) -> str:
+    """Return what has failed of input or output, in words."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return "the current folder has been deleted; change to another one"
+    return f"{error.filename or 'input or output'}: {error.strerror}"
+
+
 def _discard_broken_pipes() -> bool:
     """Send what is still written to stdout and stderr nowhere, where they have no reader; return whether that was so."""
     broken = [descriptor for descriptor in (1, 2) if _has_no_reader(descriptor)]
@@ -263,7 +272,7 @@ class _Commands(click.Group):
         except OSError as error:
             if error.errno is None:
                 raise
-            raise _BadInput(f"{error.filename or 'input or output'}: {error.strerror}") from error
+            raise _BadInput(_failure(error)) from error
         except KeyboardInterrupt:
             click.echo("interrupted; nothing was left behind", err=True)
             ctx.exit(EXIT_INTERRUPTED)

@@ -33,7 +33,8 @@ def check_columns(store: GraphArrays, columns: Sequence[str]) -> tuple[str, ...]
     names, known = tuple(store.attributes.stored_column(name) for name in columns), tuple(store.attributes.columns)
     for name in names:
         if name not in known:
-            raise ArgumentError(f"{store.url} has no edge column {name!r}; give columns= of {', '.join(known) or '(there is none)'}")
+            remedy = f"give columns= of {', '.join(known)}" if known else "it has none at all: name those to keep when it is built"
+            raise ArgumentError(f"{store.url} has no edge column {name!r}; {remedy}")
         if name in ("source", "target"):
             raise ArgumentError(f"the edge column {name!r} has the name of a column of ids; rename it at the build")
     if len(set(names)) < len(names):

@@ -24,6 +24,7 @@ from oocgraph import (
     open_runtime,
     partition_graph,
     spmv,
+    sssp,
     verify_bfs,
     verify_components,
 )
@@ -73,6 +74,8 @@ def test_what_is_asked_of_results_and_parts_is_named(graph, tmp_path):
     for call, error, message in (
         (lambda: result.path([1, 2]), ArgumentError, r"target is \[1, 2\]; give one vertex"),
         (lambda: result.write(5), TypeError, "path is 5; give a path"),
+        (lambda: build_csr("g.zarr", pd.DataFrame({"a": [1], "b": [2]})), TypeError, "path is of type DataFrame; give a path"),
+        (lambda: sssp(graph, 0, weight="w"), ArgumentError, "no numeric edge column; it has none: name the column of weights when"),
         (lambda: verify_bfs(strings, result), ArgumentError, r"the result is of .*g\.zarr, not of .*h\.zarr; give that graph"),
         (lambda: verify_bfs(graph, 5), TypeError, "result is 5; give what oocgraph.bfs returns"),
         (lambda: verify_components(graph, result), TypeError, "give what connected_components returns"),
