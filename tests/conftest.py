@@ -24,6 +24,10 @@ from oocgraph.store import publish
 sys.dont_write_bytecode = False  # hundreds of processes import the same modules
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+TESTS = Path(__file__).parent
+
+os.environ["PYTHONPATH"] = os.pathsep.join([str(TESTS / "children"), str(TESTS.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+
 for name, value in {"WORKER__PROFILE__ENABLED": "False", "ADMIN__TICK__INTERVAL": "1s", "ADMIN__SYSTEM_MONITOR__INTERVAL": "5s"}.items():
     os.environ.setdefault(f"DASK_DISTRIBUTED__{name}", value)  # clusters that wait for the next test take a fifth of a processor otherwise
 

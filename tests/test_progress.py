@@ -72,7 +72,7 @@ def test_a_function_is_called_itself():
 
 def test_a_terminal_shows_level_and_vertices():
     """On stderr; stdout stays clean."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "120"}
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
     done = on_terminal([sys.executable, "-c", SEARCH], env=env)
     drawn = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", done.stderr.decode())
     assert "level 3" in drawn
@@ -85,7 +85,6 @@ def test_a_notebook_shows_level_and_vertices(monkeypatch):
     """A real kernel sends one picture and updates it; the last one stays."""
     from jupyter_client.manager import start_new_kernel
 
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     messages = []
     manager, client = start_new_kernel(kernel_name="python3")
     try:

@@ -37,14 +37,14 @@ def shell(tmp_path):
         (tools / tool).chmod(0o755)
     folder = tmp_path / "work"
     folder.mkdir()
-    env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
     return lambda script: subprocess.run(["bash", "-euc", script], cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("page", pages_with("python"))
 def test_python_blocks_run(page, tmp_path):
     """Blocks follow on each other, as a reader would type them; in a process as small as the reader's, because they name budgets."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = dict(os.environ)
     code = "\n".join(blocks("python", page))
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

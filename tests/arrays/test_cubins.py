@@ -190,7 +190,7 @@ print(nvrtc.compilations)
 
 
 def test_of_processes_that_begin_together_one_compiles(cache, tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", TWO]
     started = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True, cwd=ROOT) for _ in range(3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,6 @@ ROOT = Path(__file__).parents[2]
 def test_some_seconds_of_damaged_and_made_up_stores():
     """No crash, hang, memory beyond the budget, traceback, write outside, or wrong answer where checksums are compared."""
     command = [sys.executable, "-m", "tests.fuzz", "--minutes", "0.1", "--first-seed", "1"]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     assert " cases: " in done.stdout

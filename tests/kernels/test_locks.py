@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 from oocgraph import locks
 
@@ -43,7 +42,7 @@ print(child, flush=True)
 
 def process(folder, monkeypatch, script):
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "TMPDIR": str(folder)}
     return subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment, text=True)
 
 
@@ -72,7 +71,7 @@ def test_a_lock_ends_with_its_context_in_forked_processes_too(tmp_path, monkeypa
 
 
 def test_one_process_has_a_lock_at_a_time_and_one_that_hangs_is_not_waited_for(tmp_path, monkeypatch, caplog):
-    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     command = [sys.executable, "-c", LOCK_SCRIPT]
     with subprocess.Popen([*command, "0.5"], stdout=subprocess.PIPE, env=environment, text=True) as first:
