@@ -7,10 +7,12 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import zlib
 from collections import Counter, defaultdict
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -43,6 +45,9 @@ MEMORY, MEMORY_BYTES = Path("/dev/shm"), 6 << 30
 ROOT = "PYTEST_DEBUG_TEMPROOT"
 """The environment variable that tells pytest where to put temporary folders."""
 
+SAMPLE = "OOCGRAPH_TEST_SAMPLE"
+"""The environment variable that tells which cases of tests marked ``one_in`` are run: by default others with each commit."""
+
 ON_DISK = ("capped", "disk")
 """Markers of tests whose files must be on a disk: a memory cap is to count the pages that they read."""
 
@@ -52,6 +57,20 @@ def pytest_configure(config):
     free = shutil.disk_usage(MEMORY).free if os.access(MEMORY, os.W_OK) else 0
     if free >= MEMORY_BYTES and not config.option.basetemp and not hasattr(config, "workerinput"):
         os.environ.setdefault(ROOT, str(MEMORY))
+    os.environ.setdefault(SAMPLE, commit())
+
+
+def commit():
+    """Return the commit that is tested; nothing where there is no checkout, or no git."""
+    with suppress(OSError):
+        asked = ["git", "-C", str(TESTS.parent), "rev-parse", "--short=10", "HEAD"]
+        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    return ""
+
+
+def pytest_report_header(config):
+    """Say how to run the same cases again."""
+    return [] if config.getoption("--slow") else f"{SAMPLE}={os.environ[SAMPLE]}"
 
 
 @pytest.fixture(scope="session")
@@ -115,14 +134,14 @@ def is_slow(item):
 def not_sampled(config, items):
     """Return the cases that are not run of tests whose cases are alike; all are where one is named on the command line.
 
-    A checksum of their names picks those that are: every n-th case would always have the same value of some parameter.
+    A checksum of their names and of `SAMPLE` picks those that are: every n-th case would always have the same value of some parameter.
     """
     if any("::" in name for name in config.args):
         return []
     alike = defaultdict(list)
     for item in items:
         if marker := item.get_closest_marker("one_in"):
-            alike[item.nodeid.partition("[")[0]].append((zlib.crc32(item.nodeid.encode()), marker.args[0], item))
+            alike[item.nodeid.partition("[")[0]].append((zlib.crc32(f"{os.environ[SAMPLE]} {item.nodeid}".encode()), marker.args[0], item))
     ranked = (sorted(cases, key=lambda case: case[0]) for cases in alike.values())
     return [item for cases in ranked for _, _, item in cases[-(-len(cases) // cases[0][1]) :]]
 
