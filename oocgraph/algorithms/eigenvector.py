@@ -13,10 +13,11 @@ import numpy as np
 
 from oocgraph.algorithms.pagerank_arguments import chosen_column
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.spectral import Power, converged, power_needs, start
+from oocgraph.algorithms.spectral import Power, Sums, converged, power_needs, start
 from oocgraph.algorithms.sweeping import Call, check_iterations
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.sweeps import Sweeps
+from oocgraph.errors import ConvergenceError
 from oocgraph.resources import Resources
 from oocgraph.results.centrality import EigenvectorResult
 from oocgraph.store.graph import CSRStore
@@ -24,6 +25,10 @@ from oocgraph.types import Array, ProgressOption
 
 if TYPE_CHECKING:
     from distributed import Client
+
+
+SMALL = 2.0**-600
+"""What vectors are multiplied by where squares of their elements exceed float64: a power of two changes no digit."""
 
 
 @known_keywords
@@ -97,20 +102,31 @@ def eigenvector_centrality(
     """
     check_iterations(tol, max_iter)
     call = Call("eigenvector_centrality", graph, runtime, resources, memory_budget, progress, client)
-    column, num_ids = chosen_column(call.store, weight), call.store.attributes.num_input_vertices
+    store = call.store
+    column, num_ids = chosen_column(store, weight), store.attributes.num_input_vertices
 
     def compute(sweeps: Sweeps) -> tuple[Array, float, int]:
         power, isolated = Power(sweeps, column), 1 / max(1, num_ids)
-        x, new = start(call, isolated, 2)
+        (x, new), scale = start(call, isolated, 2), 1.0
         for iteration in range(1, max_iter + 1):
-            norm = float(np.sqrt(power.multiply(x, x, new, keep=1.0).squares + isolated**2 * (num_ids - x.size))) or 1.0
-            change = power.rescale(new, x, 1 / norm) + abs(isolated / norm - isolated) * (num_ids - x.size)
-            x, new, isolated = new, x, isolated / norm
+            norm = _norm(power.multiply(x, x, new, scale=scale, keep=scale), scale * isolated, num_ids - x.size)
+            if norm == np.inf and scale == 1:
+                scale = SMALL
+                norm = _norm(power.multiply(x, x, new, scale=scale, keep=scale), scale * isolated, num_ids - x.size)
+            if norm == np.inf:
+                raise ConvergenceError(f"{store.url}: the weights at a vertex sum to more than float64 can hold; divide all by one number")
+            change = power.rescale(new, x, 1 / norm) + abs(scale * isolated / norm - isolated) * (num_ids - x.size)
+            x, new, isolated = new, x, scale * isolated / norm
             if converged("Eigenvector centrality", change, num_ids * tol, iteration, max_iter, power):
                 break
         return x, isolated, iteration
 
-    (centrality, isolated, iterations), fields = call.run(power_needs(call.store, column, num_vectors=2, num_results=1), compute)
+    (centrality, isolated, iterations), fields = call.run(power_needs(store, column, num_vectors=2, num_results=1), compute)
     return EigenvectorResult(
         stored={"centrality": centrality}, isolated={"centrality": isolated}, details={"num_iterations": iterations}, **fields
     )  # fmt: skip
+
+
+def _norm(sums: Sums, isolated: float, num_isolated: int) -> float:
+    """Return the length of a vector, of which so many values are `isolated` and the others have these sums; 1 of zeros."""
+    return float(np.sqrt(sums.squares + isolated**2 * num_isolated)) or 1.0

@@ -122,7 +122,7 @@ def minimum_spanning_forest(
                 )
             num_joined += sum(joined)
             sweeps.progress(VERTICES_JOINED, num_joined, n)
-        total = sweeps.add_up(sweeps.vertices(lambda a, z: weights[a:z].sum(), VERTEX_SECONDS * n))
+        total = sweeps.add_up(sweeps.vertices(lambda a, z: _total(weights[a:z]), VERTEX_SECONDS * n))
         return parent, weights, total, num_joined, rounds
 
     ids, floats = store.index_dtype.itemsize * n, 8 * n
@@ -141,6 +141,12 @@ def minimum_spanning_forest(
         "num_trees": store.attributes.num_input_vertices - num_edges, "num_edges": num_edges, "total_weight": total, "num_rounds": rounds,
     }  # fmt: skip
     return SpanningForestResult(stored={"parent": parent, "weight": weights}, isolated={"weight": 0.0}, details=details, **fields)
+
+
+def _total(weights: Array) -> float:
+    """Return a sum, which is infinite if float64 does not hold it."""
+    with np.errstate(over="ignore"):
+        return float(weights.sum())
 
 
 def _find_nearest(sweeps: Sweeps, tree: Array, nearest: Array, lightest: Array, column: str | None, *, is_first: bool) -> None:

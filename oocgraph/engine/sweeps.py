@@ -446,8 +446,9 @@ class Sweeps:
         return lists if self.store.attributes.directed else "out"
 
     def add_up(self, *results: Sequence[float]) -> float:
-        """Add up what calls have returned: always in the same order."""
-        return float(np.sum([np.sum(one) for one in results]))
+        """Add up what calls have returned: always in the same order; infinite if float64 does not hold it."""
+        with np.errstate(over="ignore"):
+            return float(np.sum([np.sum(one) for one in results]))
 
     def vertices(self, call: Callable[[int, int], Any], seconds: float) -> list[Any]:
         """Return what ``call(start, stop)`` makes of ranges of all vertices, always the same; all take so long in one thread."""

@@ -27,6 +27,7 @@ from oocgraph.compiled.intrinsics import (
     compare_and_swap,
     exchange,
     load_acquire,
+    opaque,
     prefetch,
     sched_yield,
     store_release,
@@ -191,6 +192,8 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any, list
                     bucket = NONE
                 else:
                     new = relax(own, weights[e if has_weights else 0], old)
+                    if most is None:
+                        new = opaque(new)  # own + w < own is no w < 0: what has overflowed is to be found
                     if not (new <= own if maximise else new >= own):
                         fail(agenda, NOT_MONOTONE, v, y)
                         return again

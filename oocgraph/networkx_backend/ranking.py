@@ -75,7 +75,17 @@ def hits(
     return nodes.as_mapping(found, "hub"), nodes.as_mapping(found, "authority")
 
 
+def _two_weights(given: Mapping[str, Any]) -> str | None:
+    """Refuse an undirected view of a directed graph, where G[u][v] and G[v][u] may differ: NetworkX multiplies by the one or the other."""
+    graph = given["G"]
+    if given["weight"] is None or graph.is_directed() or not getattr(getattr(graph, "_graph", None), "is_directed", bool)():
+        return None
+    return "weights of an undirected view of a directed graph are not supported; copy it by networkx.Graph(G)"
+
+
 def _same_beta(given: Mapping[str, Any]) -> str | None:
+    if refusal := _two_weights(given):
+        return refusal
     if not isinstance(given["beta"], int | float):
         return "beta by node is not supported"
     return None if given["alpha"] > 0 else f"alpha={given['alpha']!r} is not supported; it must be above 0"
@@ -93,7 +103,7 @@ def katz_centrality(
     return nodes.as_mapping(find_katz(nodes.store, alpha=alpha, beta=beta, normalized=normalized, **options))
 
 
-@algorithm(unsupported=["nstart"])
+@algorithm(unsupported=["nstart"], refuse=_two_weights)
 def eigenvector_centrality(
     nodes: Nodes, max_iter: int = 100, tol: float = 1e-6, nstart: Any = None, weight: Any = None
 ) -> Mapping[Any, float]:

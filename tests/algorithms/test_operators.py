@@ -104,6 +104,20 @@ def test_an_operator_that_is_not_monotone_is_named(tmp_path, weights):
         run(store, operator, {1: 0.0})
 
 
+@pytest.mark.parametrize("better", ["smaller", "larger"])
+def test_a_sum_that_overflows_is_named(tmp_path, better):
+    """A compiler that takes integers never to overflow would look at the sign of the weight alone."""
+    edges = pa.table({"source": [1, 2], "target": [2, 3], "w": [2**62, 2**62]})
+    store = oocgraph.build_csr(edges, tmp_path / "g", weight="w", directed=True)
+    operator = (
+        Operator("sums", lambda value, weight, old: value + weight)
+        if better == "smaller"
+        else Operator("sums", lambda value, weight, old: value - weight, order="max")
+    )
+    with pytest.raises(OperatorError, match=rf"'sums': of the edge from 2 to 3 relax makes a value that is better \({better}\)"):
+        run(store, operator, {1: 0 if better == "smaller" else -2})
+
+
 NOT_A_NUMBER = Operator("sums", lambda value, weight, old: (value + weight) * np.inf - np.inf)
 
 

@@ -7,6 +7,7 @@ import pickle
 
 import networkx as nx
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import oocgraph
@@ -103,6 +104,24 @@ def test_a_result_is_read_under_the_users_ids(tmp_path):
     assert {"centrality", "num_iterations"} <= set(dir(result))
     with pytest.raises(AttributeError, match="has no attribute 'hub'; it has vertices, centrality, num_iterations"):
         _ = result.hub
+
+
+@pytest.mark.parametrize("scale", [1e150, 1e160, 1e300])
+def test_an_eigenvector_of_weights_whose_squares_overflow(scale):
+    """All values were zero, and said to have converged."""
+    graph = nx.Graph()
+    graph.add_weighted_edges_from((u, v, w * scale) for u, v, w in [(0, 1, 1.0), (1, 2, 2.0), (2, 0, 1.0), (0, 3, 3.0)])
+    graph.add_node(4)
+    source, target, weight = zip(*graph.edges(data="weight"), strict=True)
+    store = oocgraph.build_csr(pa.table({"source": source, "target": target, "weight": weight}), weight="weight", num_vertices=5)
+    found, wanted = oocgraph.eigenvector_centrality(store), nx.eigenvector_centrality(graph, weight="weight")
+    assert dict(found) == pytest.approx(wanted, rel=1e-4)
+
+
+def test_weights_whose_sum_no_number_holds_are_refused():
+    store = oocgraph.build_csr(pa.table({"source": [1, 1, 1], "target": [2, 3, 4], "weight": [1.7e308] * 3}), weight="weight")
+    with pytest.raises(ConvergenceError, match="the weights at a vertex sum to more than float64 can hold; divide all by one number"):
+        oocgraph.eigenvector_centrality(store)
 
 
 def test_a_graph_without_edges(tmp_path):

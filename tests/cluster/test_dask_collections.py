@@ -73,6 +73,15 @@ def test_arrays_are_computed_on_workers(client, fetched, tmp_path):
     assert (graph.num_vertices, graph.num_edges, len(fetched)) == (501, 500, 5)
 
 
+def test_numbers_in_the_byte_order_of_other_processors_are_taken(client):
+    """As of arrays in memory."""
+    source, target = np.array([1, 2, 3], ">i8"), np.array([2, 3, 5], ">i4")
+    frame = dd.from_pandas(pd.DataFrame({"source": source, "target": target}), npartitions=2)
+    for given in (frame, (da.from_array(source), da.from_array(target))):
+        graph = build_csr(given, client=client)
+        assert graph.neighbors(3).tolist() == [2, 5]
+
+
 def test_persisted_partitions_are_taken_from_the_workers(client, fetched, tmp_path):
     frame = pd.DataFrame({"source": np.arange(100), "target": np.arange(100)[::-1]})
     with client.as_current():

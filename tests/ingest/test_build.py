@@ -227,6 +227,17 @@ def test_sum_that_overflows_its_dtype_is_refused(tmp_path):
         build_csr(source, tmp_path / "g", duplicates="sum")
 
 
+@pytest.mark.parametrize(("dtype", "weights"), [("float32", [3e38, 3e38]), ("float64", [1e308, 1e308]), ("float64", [np.inf, 1.0])])
+def test_a_sum_of_floats_is_infinite_only_if_a_weight_is(tmp_path, dtype, weights):
+    source = ArraySource(np.array([0, 0, 1]), np.array([1, 1, 2]), {"w": np.array([*weights, 1.0], dtype)}, weight="w")
+    if np.isinf(weights).any():
+        graph = build_csr(source, tmp_path / "g", duplicates="sum", directed=True)
+        assert sorted(graph.read("out/weight").tolist()) == [1.0, np.inf]
+        return
+    with pytest.raises(InputError, match=f"the weights of duplicate edges sum to more than {dtype} can hold"):
+        build_csr(source, tmp_path / "g", duplicates="sum")
+
+
 @pytest.mark.parametrize("kind", ["range", "sparse", "string"])
 def test_extra_vertices_are_isolated_unless_they_have_edges(tmp_path, tiny_sizes, kind):
     """Vertices that a source lists besides its edges are part of the graph."""

@@ -106,6 +106,7 @@ def test_pandas_refused():
     refused(frame, "pandas DataFrame, row 2", "'source'", "missing")
     refused(frame.assign(source=[1, "a", 2]), "'source'", "neither all numbers nor all strings")
     refused(frame.assign(source=[1, 2, 2**70]), "'source'", "convert it")
+    refused(frame.assign(source=np.array([1, 2, 3], ">i8")), "'source'", "order of other processors (>i8)", ".astype('int64')")
     refused(frame.assign(source=1), "'w'", "convert it", weight_column="w")
     refused(frame.assign(source=["a", None, "c"], target="x"), "row 1", "missing")
     refused(frame.assign(source=1), "no column 'x'", "'source', 'target', 'w'", weight_column="x")

@@ -147,6 +147,8 @@ def _declared(empty: Any) -> Any:
 
 
 def _arrow(vector: Any) -> Any:
+    if isinstance(vector.dtype, np.dtype) and not vector.dtype.isnative:  # Arrow takes numbers in the byte order of this processor only
+        vector = vector.astype(vector.dtype.newbyteorder("="))
     array = pa.array(vector, from_pandas=True)
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from oocgraph.errors import InputError
@@ -44,8 +45,14 @@ def open_pandas(frame: Any, request: Request) -> Source:
     columns = choose_columns(description, names, request)
     arrays = {}
     for name in columns.read:
+        values = frame.iloc[:, names.index(name)]
+        if isinstance(values.dtype, np.dtype) and not values.dtype.isnative:
+            raise InputError(
+                f"{description}, column {name!r}: its bytes are in the order of other processors ({values.dtype.str}), which Arrow refuses"
+                f"; convert it by .astype({values.dtype.newbyteorder('=').name!r})"
+            )
         try:
-            arrays[name] = pa.array(frame.iloc[:, names.index(name)], from_pandas=True)
+            arrays[name] = pa.array(values, from_pandas=True)
         except UnicodeEncodeError as error:
             raise InputError(f"{description}, column {name!r}: {error.object!r:.60} is not Unicode text; correct it") from error
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError) as error:
