@@ -1,8 +1,8 @@
 """The command line: a graph in, an answer on stdout, exit code 0; anything wrong is one message and another exit code.
 
 0 done; 1 a benchmark found an invalid result, or ``warm --check`` something to compile; 2 bad input, usage, budget or cluster; 130
-interrupted (nothing is left behind), 143 terminated likewise; 141 the program that read the output has ended. ``oocgraph`` and
-``dask oocgraph`` are the same commands.
+interrupted (nothing is left behind), 143 terminated and 129 left by its terminal likewise; 141 the program that read the output has
+ended. ``oocgraph`` and ``dask oocgraph`` are the same commands.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -30,7 +31,11 @@ EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 """As of a program that SIGPIPE ends: 128 + 13."""
 
-EXIT_TERMINATED = 143
+ENDING = {signal.SIGINT: EXIT_INTERRUPTED, signal.SIGTERM: 143, signal.SIGHUP: 129}
+"""Signals that end a command, and its exit codes: Ctrl-C; those of batch systems, and of terminals that are closed."""
+
+DEAF_SECONDS = 5.0
+"""Time after a signal in which others are dropped: what ends is not to be interrupted."""
 
 AGAIN_SECONDS = 0.05
 """Time after which a signal that was dropped is sent again: the call that dropped it has mostly returned by then."""
@@ -117,28 +122,47 @@ class _BadInput(click.ClickException):
             _discard_broken_pipes()
 
 
-@contextmanager
-def _orderly_termination() -> Iterator[None]:
-    """Let SIGTERM leave through the exits that remove temporary files, as Ctrl-C does: batch systems end jobs this way.
+class _Ending:
+    """Has signals leave through the exits that remove temporary files, each once in `DEAF_SECONDS`: a second Ctrl-C would break off that.
 
-    Where it was started with SIGTERM ignored, it stays so, as Python leaves SIGINT (``nohup``, background jobs of a plain shell).
+    Where a signal is ignored at the start it stays so, as Python leaves SIGINT (``nohup``, background jobs of a plain shell).
     """
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+
+    def __init__(self) -> None:
+        self._deaf_until = 0.0
+
+    @contextmanager
+    def orderly(self) -> Iterator[None]:
+        """Handle signals, where this is the main thread."""
+        here = [] if threading.current_thread() is not threading.main_thread() else [one for one in ENDING if _is_heard(one)]
+        before = {one: signal.signal(one, self._end) for one in here}
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+    def listen(self) -> None:
+        """Handle the next signal, whatever came before it."""
+        self._deaf_until = 0.0
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        if time.monotonic() < self._deaf_until:
+            return
+        self._deaf_until = time.monotonic() + DEAF_SECONDS
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        sys.exit(ENDING[signal.Signals(number)])
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit(EXIT_TERMINATED)
+def _is_heard(number: signal.Signals) -> bool:
+    """Whether a signal is not ignored; of Ctrl-C, whether nobody else handles it."""
+    handler = signal.getsignal(number)
+    return handler is signal.default_int_handler if number == signal.SIGINT else handler is not signal.SIG_IGN
 
 
 @contextmanager
-def _signals_not_lost() -> Iterator[None]:
+def _signals_not_lost(ending: _Ending) -> Iterator[None]:
     """Send a signal again that Python has dropped: what its handler raises in a ``__del__``, or in a callback of the garbage collector.
 
     Dask measures collections of garbage by such a callback, in the main thread, too.
@@ -152,6 +176,7 @@ def _signals_not_lost() -> Iterator[None]:
             return
         if any(timer.is_alive() for timer in again):  # it is on its way
             return
+        ending.listen()
         # Later, or it would be raised, and dropped, in here.
         again.append(threading.Timer(AGAIN_SECONDS, signal.pthread_kill, (threading.main_thread().ident, number)))
         again[-1].daemon = True
@@ -171,7 +196,7 @@ def _signal_of(error: BaseException | None) -> int | None:
     """Return the signal whose handler raises an error."""
     if isinstance(error, KeyboardInterrupt):
         return signal.SIGINT
-    return signal.SIGTERM if isinstance(error, SystemExit) and error.code == EXIT_TERMINATED else None
+    return next((number for number, code in ENDING.items() if isinstance(error, SystemExit) and error.code == code), None)
 
 
 @contextmanager
@@ -260,8 +285,9 @@ class _Commands(click.Group):
         return ctx
 
     def invoke(self, ctx: click.Context) -> Any:
+        ending = _Ending()
         try:
-            with _orderly_termination(), _signals_not_lost(), _ending_with_the_reader():
+            with ending.orderly(), _signals_not_lost(ending), _ending_with_the_reader():
                 return super().invoke(ctx)
         except OocGraphError as error:
             from oocgraph.commands.wording import in_options

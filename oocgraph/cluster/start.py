@@ -227,18 +227,24 @@ def _started(
 
 @contextmanager
 def _start(make: Callable[..., Any], options: dict[str, Any], remedy: str) -> Iterator[Any]:
-    """Start a cluster whose processes leave Ctrl-C to this one, which then stops them.
+    """Start a cluster whose processes leave Ctrl-C, and the end of the terminal, to this one, which then stops them.
 
-    It is made in a thread that blocks SIGINT: its event loop and the worker processes, also those restarted later, inherit that.
+    It is made in a thread that blocks SIGINT and SIGHUP: its event loop and the worker processes, also those restarted later, inherit that;
+    so does multiprocessing's tracker, which removes semaphores when all have ended, SIGHUP.
     """
     import dask
 
-    _check_semaphores(options["n_workers"])
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        _check_semaphores(options["n_workers"])
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     made: Future[Any] = Future()
 
     def start() -> None:
         if made.set_running_or_notify_cancel():
-            resource_tracker.ensure_running()  # multiprocessing's: when it starts later it lifts the block
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+            resource_tracker.ensure_running()  # when it starts later it lifts the block of SIGINT
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
                 made.set_result(make(**options))

@@ -213,7 +213,7 @@ def test_no_permission_to_write(spawn, tmp_path, mounted, out):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_interrupted_build_leaves_nothing(tmp_path, number, code):
     """Ctrl-C, or a batch system's end of a job, while the build has temporary files."""
     env = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a cluster starts or searches: one line, the documented exit code, no process left."""
+"""Ctrl-C, SIGTERM and SIGHUP while a cluster starts or searches: one line, the documented exit code, nothing left."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import psutil
 import pytest
@@ -14,11 +15,12 @@ import pytest
 from tests.processes import PATIENCE_SECONDS, program
 
 SCRIPT = """
-import sys, threading
+import multiprocessing, os, sys, threading
 import distributed
 import oocgraph.algorithms.bfs
 from oocgraph.cli import main
 
+multiprocessing.current_process()._config["semprefix"] = f"/mp{os.getpid()}"  # semaphores stay until somebody removes them
 where, LocalCluster = sys.argv.pop(1), distributed.LocalCluster
 
 def starting(**options):
@@ -47,23 +49,30 @@ main()
 @pytest.mark.parametrize("where", ["start", "search"])
 @pytest.mark.parametrize(
     ("send", "code", "message"),
-    [("terminal", 130, "interrupted; nothing was left behind\n"), ("SIGTERM", 143, "")],
-)
+    [
+        ("Ctrl-C", 130, "interrupted; nothing was left behind\n"), ("Ctrl-C twice", 130, "interrupted; nothing was left behind\n"),
+        ("SIGTERM", 143, ""), ("hangup", 129, ""),
+    ],
+)  # fmt: skip
 def test_signal_ends_everything_quietly(kron, where, send, code, message):
-    """A terminal sends Ctrl-C to every process of the group; a batch system sends SIGTERM to the first, or to all."""
+    """A terminal sends its signals to every process of the group; a batch system sends SIGTERM to the first, or to all."""
     command = [sys.executable, "-c", SCRIPT, where, "bfs", str(kron), "--source", "3", "--cluster", "local", "--workers", "2"]
     with program(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "here\n", process.stderr.read()
         children = psutil.Process(process.pid).children(recursive=True)
-        if send == "terminal":
-            os.killpg(process.pid, signal.SIGINT)
-        else:
+        if send == "SIGTERM":
             process.send_signal(signal.SIGTERM)
+        else:
+            os.killpg(process.pid, signal.SIGHUP if send == "hangup" else signal.SIGINT)
+        if send == "Ctrl-C twice":
+            time.sleep(0.1)
+            os.killpg(process.pid, signal.SIGINT)
         stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
         assert (process.returncode, stdout, stderr) == (code, "", message)
         assert where == "start" or len(children) >= 2  # while it starts there may be workers already, or not yet
         _, alive = psutil.wait_procs(children, timeout=30)
         assert not alive
+    assert not [name for name in os.listdir("/dev/shm") if name.startswith(f"sem.mp{process.pid}-")]
 
 
 DROPPING = """
@@ -128,7 +137,8 @@ main()
 
 
 @pytest.mark.parametrize(
-    ("number", "cluster"), [(signal.SIGINT, []), (signal.SIGINT, ["--cluster", "local", "--workers", "2"]), (signal.SIGTERM, [])]
+    ("number", "cluster"),
+    [(signal.SIGINT, []), (signal.SIGINT, ["--cluster", "local", "--workers", "2"]), (signal.SIGTERM, []), (signal.SIGHUP, [])],
 )
 def test_a_signal_that_the_parent_ignores_stays_ignored(kron, number, cluster):
     """As convention has it: a plain shell starts what is in the background so that Ctrl-C does not reach it."""
