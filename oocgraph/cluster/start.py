@@ -256,13 +256,22 @@ def _start(make: Callable[..., Any], options: dict[str, Any], remedy: str) -> It
             threading.Thread(target=start, name="oocgraph-start-cluster", daemon=True).start()
             made.result()
         except Exception as error:
-            raise ClusterError(f"the workers did not start: {reason(error)}{remedy}") from error
+            raise ClusterError(f"the workers did not start: {_why(reason(error))}{remedy}") from error
         except BaseException:  # Ctrl-C: what has begun to start is stopped
             if not made.cancel() and made.exception() is None:
                 made.result().close()
             raise
     with made.result() as cluster:
         yield cluster
+
+
+def _why(said: str) -> str:
+    """Return what Dask says of workers that did not start, in words where it names the state of one only."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return "the current folder has been deleted; change to another one"
+    return said if not said.startswith("Status.") else f"one ended before it was ready ({said}); see that memory (ulimit -v) suffices"
 
 
 def _check_semaphores(num_workers: int) -> None:

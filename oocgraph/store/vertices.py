@@ -244,7 +244,7 @@ class VertexIds:
             return ""
         at = sum(IdPages(self.store, name).below(absent) for name in self._id_columns())
         near = as_numpy(id_order.block(self.store, max(0, at - 1), min(self.num_ids, at + 1))[0])
-        return "; the nearest are " + " and ".join(_quoted(one) for one in near)
+        return f"; the nearest {'are' if len(near) > 1 else 'is'} " + " and ".join(_quoted(one) for one in near)
 
     def _positions(self, wanted: Array) -> Array:
         """Return where ascending ids stand among those with edges, -1 where absent: (n,) int64."""

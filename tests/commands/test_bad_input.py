@@ -101,14 +101,15 @@ def test_what_is_no_store_is_refused(refused, tmp_path, name):
     refused(name, tmp_path / "folder", *more, words=["folder", "not a graph store"])
 
 
-@pytest.mark.parametrize("name", ["info", "generate"])
-def test_a_folder_that_was_deleted_is_named(refused, tmp_path, monkeypatch, name):
-    """The shell is still in it: relative paths lead nowhere."""
-    more = {"generate": ["kronecker", "k.zarr", "--scale", 5], "info": ["k.zarr"]}[name]
+@pytest.mark.parametrize("name", ["info", "generate", "bfs"])
+def test_a_folder_that_was_deleted_is_named(refused, kron, tmp_path, monkeypatch, name):
+    """The shell is still in it: relative paths lead nowhere, and no worker begins there."""
+    more = {"generate": ["kronecker", "k.zarr", "--scale", 5], "info": ["k.zarr"]}
+    more["bfs"] = [kron, "--source", 3, "--cluster", "local", "--workers", 1]
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    refused(name, *more, words=["the current folder has been deleted", "change to another"])
+    refused(name, *more[name], words=["the current folder has been deleted", "change to another"])
 
 
 def test_newer_and_incomplete_stores_are_refused(refused, damaged):

@@ -105,7 +105,7 @@ def test_an_edge_is_a_line_whatever_its_strings_are(run, tmp_path):
 def test_what_cannot_be_done_is_refused(run, refused, kinds, kron, tmp_path):
     refused("neighbors", tmp_path / "no.zarr", "a", words=["no.zarr"])
     refused("neighbors", kinds, words=["ID..."])
-    refused("neighbors", kinds, "q", words=["'q' is not in", "the nearest are"])
+    refused("neighbors", kinds, "q", words=["'q' is not in", "the nearest"])
     refused("neighbors", kron, "x", words=["'x' is not a vertex of"])
     refused("neighbors", kinds, "a", "--column", "time", words=["no edge column 'time'"])
     refused("neighbors", kron, "3", "--memory", "20M", words=["set --memory to at least"])

@@ -116,8 +116,8 @@ def test_integers_come_in_many_forms(tmp_path, given):
     ("given", "message"),
     [
         (18, r"vertex 18 is not in .*ids are int64, 5 to 40; the nearest are 17 and 40"),
-        (1000, "the nearest are 40"),
-        (-3, "the nearest are 5"),
+        (1000, "the nearest is 40"),
+        (-3, "the nearest is 5"),
         ([17, 1, 2, 3, 4], "vertex 1, 2, 3 and 1 more"),
         ("abc", "'abc' is not a vertex of .*: its ids are integers, 5 to 40"),
         (1.5, "its ids are integers"),
