@@ -504,8 +504,9 @@ def stream_edges(store: CSRStore, needs: Needs, budget: Budget, *, opened: Opene
     for i, one in enumerate(lists):
         others = sum(pieces_bytes(store, transpose=other == "in", **options) for other in lists[i + 1 :])
         if others:  # they get a fair share of what there is
-            left = len(lists) - i
-            budget.reserve("other lists", max(others, budget.available_bytes // left * (left - 1)))
+            left, own = len(lists) - i, pieces_bytes(store, transpose=one == "in", **options)
+            share = min(budget.available_bytes // left * (left - 1), budget.available_bytes - own)
+            budget.reserve("other lists", max(others, share))
         stream = opened.edges(store, budget, transpose=one == "in", keep_edges=True, **options)
         if others:
             budget.release("other lists")

@@ -22,7 +22,7 @@ from oocgraph.config import settings
 from oocgraph.errors import ArgumentError, InputError
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Workers
-from oocgraph.ingest.build_job import BuildOptions, Job, Phase, plan_sizes, workers_for
+from oocgraph.ingest.build_job import BuildOptions, Job, Phase, input_bytes, most_workers, plan_sizes, workers_for
 from oocgraph.ingest.build_steps import build_steps
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
@@ -284,8 +284,14 @@ def build_with_report(
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory(kept_bytes_of(limit, threads)):
         load_build(options.codec, shown, id_kind=edges.id_kind, dtypes=payload.binned)
         budget = Budget(limit)
-        num_workers = workers_for(threads, budget.available_bytes)
-        sizes = plan_sizes(budget, num_workers, sum(dtype.itemsize for dtype in payload.binned), compressed=options.codec != "none")
+        num_workers = workers_for(threads, budget.available_bytes - input_bytes(edges, most_workers(threads)))
+        sizes = plan_sizes(
+            budget,
+            num_workers,
+            sum(dtype.itemsize for dtype in payload.binned),
+            compressed=options.codec != "none",
+            more_bytes=input_bytes(edges, num_workers),
+        )
         with (
             StoreWriter(store, codec=options.codec, overwrite=options.overwrite, durable=options.durable) as writer,
             Folder(writer.scratch) as temporary,

@@ -18,7 +18,7 @@ from oocgraph.config import check_threads
 from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Scratch, Workers
-from oocgraph.ingest.sources.source import Request
+from oocgraph.ingest.sources.source import Request, Source
 from oocgraph.memory import Budget, enough_memory, format_bytes
 from oocgraph.sorting import sort_keys
 from oocgraph.store.records import Payload
@@ -171,7 +171,8 @@ class Sizes:
         return min(most, max(1, -(-num_records // wanted)))
 
 
-def _most_workers(threads: int) -> int:
+def most_workers(threads: int) -> int:
+    """Return how many workers there are for so many threads, where memory suffices."""
     return threads + threads // 2
 
 
@@ -181,7 +182,7 @@ def workers_for(threads: int, available_bytes: int) -> int:
     Half as many again, where there is memory for them: a worker waits for files a third of its time (kron22 under 450 MiB: 9.0 s
     with three, 10.5 s with two).
     """
-    more = _most_workers(threads)
+    more = most_workers(threads)
     return more if more * WORKER_BYTES <= available_bytes - FIXED_BYTES else threads
 
 
@@ -204,7 +205,14 @@ def ample_build_bytes(threads: int, payload_bytes: int, num_ids: int, *, compres
     return least + max(2 * VERTEX_BYTES * num_ids, 2 * threads * MAX_BLOCK_ROWS * per_edge // 2)
 
 
-def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: bool = False) -> Sizes:
+def input_bytes(edges: Any, threads: int) -> int:
+    """Return what so many threads that read an edge list hold beyond `READER_BYTES` each: of many columns, of large pages."""
+    if not isinstance(edges, Source):
+        return 0
+    return max(0, min(threads, edges.most_readers) * edges.reader_bytes - threads * READER_BYTES)
+
+
+def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: bool = False, more_bytes: int = 0) -> Sizes:
     """Divide what is left of `budget`.
 
     Parameters
@@ -217,6 +225,8 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: 
         Bytes of the columns beside each edge.
     compressed
         Whether the arrays are compressed.
+    more_bytes
+        What `input_bytes` returns.
 
     Raises
     ------
@@ -224,8 +234,8 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: 
         Not even the smallest blocks fit.
     """
     per_row, per_record = _edge_bytes(payload_bytes)
-    fixed = FIXED_BYTES + (COMPRESSION_BYTES if compressed else 0)
-    least = least_build_bytes(threads, payload_bytes, compressed=compressed)
+    fixed = FIXED_BYTES + (COMPRESSION_BYTES if compressed else 0) + more_bytes
+    least = least_build_bytes(threads, payload_bytes, compressed=compressed) + more_bytes
     if least > budget.available_bytes:
         need = budget.promised_bytes + least
         raise BudgetError(
@@ -279,7 +289,7 @@ class Job:
 
     def bytes_to_sort(self, num_records: int) -> int:
         """Return with which budget each thread may hold so many records to sort: of a larger one, there may be more threads."""
-        sizes, most = self.sizes, _most_workers(self.threads)
+        sizes, most = self.sizes, most_workers(self.threads)
         more = max(0, most * num_records - sizes.threads * sizes.capacity) * sizes.record_bytes
         return self.budget.limit_bytes + int(more / (1 - VERTEX_SHARE)) + (most - sizes.threads) * READER_BYTES
 
@@ -313,12 +323,12 @@ class Job:
 
 def with_more(job: Job, free_bytes: int) -> int:
     """Return what a process needs in which `plan_sizes` has so many bytes to divide: with more memory there may be more workers, too."""
-    return job.budget.promised_bytes + (_most_workers(job.threads) - job.sizes.threads) * READER_BYTES + free_bytes
+    return job.budget.promised_bytes + (most_workers(job.threads) - job.sizes.threads) * READER_BYTES + free_bytes
 
 
 def with_text(job: Job, text_bytes: int) -> int:
     """Return what a process needs in which each thread may hold so many bytes of strings to sort."""
-    return with_more(job, _most_workers(job.threads) * TEXT_COPIES * text_bytes)
+    return with_more(job, most_workers(job.threads) * TEXT_COPIES * text_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,17 @@ def test_weights_whose_sum_no_number_holds_are_refused():
         oocgraph.eigenvector_centrality(store)
 
 
+def test_lists_of_unequal_pieces_share_the_budget_that_is_named(tmp_path):
+    """The list of a hub is one piece; half of the room is not to be kept for the lists of the others, which need less."""
+    num_edges = 3_000_000
+    ends = np.arange(1, num_edges + 1), np.zeros(num_edges, np.int64)
+    store = oocgraph.build_csr(ends, tmp_path / "g", directed=True)
+    with pytest.raises(BudgetError) as refused:
+        oocgraph.hits(store, memory_budget="1M", max_iter=2, tol=0)
+    named = int(str(refused.value).rpartition("at least ")[2].partition("M")[0])
+    assert oocgraph.hits(store, memory_budget=f"{named + 1}M", max_iter=2, tol=0).authority.max() > 0.9
+
+
 def test_a_graph_without_edges(tmp_path):
     graph = oocgraph.build_csr(([], []), tmp_path / "g.zarr", num_vertices=3)
     assert oocgraph.hits(graph).hub.tolist() == [0, 0, 0]

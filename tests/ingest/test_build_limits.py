@@ -263,6 +263,31 @@ def test_readers_of_dictionaries_hold_what_was_promised(tmp_path):
 
 
 @pytest.mark.capped
+@pytest.mark.parametrize("shape", ["many columns", "a large dictionary"])
+def test_what_readers_hold_of_columns_and_pages_is_charged(tmp_path, shape):
+    """A build was killed with the budget that was named, which did not count them."""
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(1)
+    columns, num_rows, how = {
+        "many columns": (20, 1_000_000, {"row_group_size": 500_000}),
+        "a large dictionary": (0, 4_000_000, {"row_group_size": 1 << 22, "dictionary_pagesize_limit": 1 << 30, "compression": "zstd"}),
+    }[shape]
+    names = ["source", "target", *(f"c{i}" for i in range(columns))]
+    table = pa.table([*(rng.integers(0, 1 << 40, num_rows) for _ in range(2)), *(rng.random((columns, num_rows)))], names=names)
+    pq.write_table(table, tmp_path / "edges.parquet", **how)
+    command = [sys.executable, "-m", "oocgraph", "build", tmp_path / "edges.parquet", tmp_path / "g", "--directed", "--json", "--memory"]
+    chosen = [word for name in names[2:] for word in ("--edge-column", name)]
+    refused = subprocess.run([*command, "1M", *chosen], capture_output=True, text=True, check=False)
+    named = int(refused.stderr.rpartition("at least ")[2].split("M")[0])
+    ran = run_capped(int((named << 20) / 0.85), [*command, f"{named}M", *chosen])
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    peak = json.loads(ran.stdout)["peak_host_bytes"]
+    assert peak <= named << 20
+    print(f"{shape}: peak {peak >> 20} of {named} MiB")
+
+
+@pytest.mark.capped
 @pytest.mark.parametrize("kind", ["int", "string"])
 def test_ids_are_found_on_disk_under_a_memory_cap(tmp_path, kind):
     """Random 64-bit ids and strings, nearly all distinct, build in a control group that counts page cache too."""

@@ -85,6 +85,8 @@ class Layout:
         id_bounds: tuple[int, int] | None = None,
         extra_vertices: Any = None,
         likely_rows: int | None = None,
+        reader_bytes: int = 0,
+        most_readers: int = 0,
     ) -> Source:
         """Return the source of edges laid out like this."""
         return Source(
@@ -99,6 +101,8 @@ class Layout:
             columns=self.dtypes,
             extra_vertices=extra_vertices,
             likely_rows=likely_rows,
+            reader_bytes=reader_bytes,
+            most_readers=most_readers,
         )
 
 
