@@ -145,7 +145,7 @@ def test_any_memory_and_threads_give_the_same_bytes(tmp_path, monkeypatch, kind)
     for place in ("build", "merge_job"):
         monkeypatch.setattr(
             f"oocgraph.ingest.{place}.plan_sizes",
-            lambda budget, threads, payload_bytes, *, compressed: Sizes(threads, 5, 7, 1 << 20, 40, 1 << 40),
+            lambda budget, threads, payload_bytes, **_: Sizes(threads, 5, 7, 1 << 20, 40, 1 << 40),
         )
     for threads in (1, 3):
         shutil.copytree(tmp_path / "base", tmp_path / f"grown{threads}")

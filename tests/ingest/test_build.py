@@ -36,7 +36,7 @@ def tiny_sizes(monkeypatch):
     """Blocks of a few edges, bins of a few records, and no room for vertex arrays: every external path is taken."""
 
     def shrink(capacity=7, block_rows=5, resident_ids=0):
-        def plan(budget, threads, payload_bytes, *, compressed):
+        def plan(budget, threads, payload_bytes, **_):
             return build_job.Sizes(threads, block_rows, capacity, resident_ids, 40, NO_ROOM)
 
         monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", plan)
