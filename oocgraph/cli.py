@@ -25,6 +25,7 @@ import click
 
 import oocgraph
 from oocgraph.errors import OocGraphError
+from oocgraph.machine import deleted_folder
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -212,11 +213,7 @@ def _ending_with_the_reader() -> Iterator[None]:
 
 def _failure(error: OSError) -> str:
     """Return what has failed of input or output, in words."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        return "the current folder has been deleted; change to another one"
-    return f"{error.filename or 'input or output'}: {error.strerror}"
+    return deleted_folder() or f"{error.filename or 'input or output'}: {error.strerror}"
 
 
 def _discard_broken_pipes() -> bool:

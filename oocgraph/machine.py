@@ -63,6 +63,15 @@ def available_bytes() -> int:
     return kib_of(kernel_text("/proc/meminfo"), "MemAvailable") or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def deleted_folder() -> str | None:
+    """Return what to say where the folder that this process is in has been deleted: relative paths lead nowhere."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return "the current folder has been deleted; change to another one"
+    return None
+
+
 def return_freed_bytes() -> None:
     """Give what the C library keeps of freed memory back to the system, in some milliseconds at most.
 

@@ -22,7 +22,7 @@ from oocgraph.clients import wait_for_workers, why_lost
 from oocgraph.cluster.scheduler import connect, import_distributed, logging_is_configured, quiet, reason
 from oocgraph.config import num_cores, parse_bytes, settings
 from oocgraph.errors import ClusterError, MissingDependencyError
-from oocgraph.machine import cgroup_limit_bytes
+from oocgraph.machine import cgroup_limit_bytes, deleted_folder
 from oocgraph.memory import default_budget_bytes, format_bytes
 
 if TYPE_CHECKING:
@@ -267,11 +267,9 @@ def _start(make: Callable[..., Any], options: dict[str, Any], remedy: str) -> It
 
 def _why(said: str) -> str:
     """Return what Dask says of workers that did not start, in words where it names the state of one only."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        return "the current folder has been deleted; change to another one"
-    return said if not said.startswith("Status.") else f"one ended before it was ready ({said}); see that memory (ulimit -v) suffices"
+    if not said.startswith("Status."):
+        return said
+    return deleted_folder() or f"one ended before it was ready ({said}); see that memory (ulimit -v) suffices"
 
 
 def _check_semaphores(num_workers: int) -> None:

@@ -209,7 +209,8 @@ def input_bytes(edges: Any, threads: int) -> int:
     """Return what so many threads that read an edge list hold beyond `READER_BYTES` each: of many columns, of large pages."""
     if not isinstance(edges, Source):
         return 0
-    return max(0, min(threads, edges.most_readers) * edges.reader_bytes - threads * READER_BYTES)
+    most, num_bytes = edges.readers
+    return max(0, min(threads, most) * num_bytes - threads * READER_BYTES)
 
 
 def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: bool = False, more_bytes: int = 0) -> Sizes:

@@ -204,20 +204,20 @@ def clean_records(records: Records, payload: Payload, col_bits: int, *, drop_loo
 
 def _sums(weights: Array, starts: Array) -> Array:
     """Sum of each group, accumulated in 64 bits in ascending order of the weights."""
-    too_much = f"the weights of duplicate edges sum to more than {weights.dtype} can hold; give them as float64"
+    too_much = f"the weights of duplicate edges sum to more than {weights.dtype} can hold; "
     if weights.dtype.kind == "f":
         with np.errstate(over="ignore", invalid="ignore"):
             narrow = np.add.reduceat(weights, starts, dtype=np.float64).astype(weights.dtype)
         infinite = np.flatnonzero(np.isinf(narrow))
         if infinite.size and not np.all(np.logical_or.reduceat(np.isinf(weights), starts)[infinite]):
-            raise InputError(too_much if weights.dtype.itemsize < 8 else too_much.replace("give them as float64", "scale them down"))
+            raise InputError(too_much + ("give them as float64" if weights.dtype.itemsize < 8 else "scale them down"))
         return narrow
     wide = np.dtype(np.uint64 if weights.dtype.kind == "u" else np.int64)
     sums = np.add.reduceat(weights, starts, dtype=wide)
     estimate = np.add.reduceat(weights.astype(np.float64), starts)
     narrow = sums.astype(weights.dtype)
     if np.any(narrow != sums) or np.any(np.abs(sums.astype(np.float64) - estimate) > 1e-6 * np.abs(estimate) + 1):
-        raise InputError(f"{too_much} or int64")
+        raise InputError(f"{too_much}give them as float64 or int64")
     return narrow
 
 

@@ -39,8 +39,7 @@ def both_directions(edges: EdgeSource) -> Source:
         columns=edges.columns,
         extra_vertices=edges.extra_vertices,
         likely_rows=None if listed is None else 2 * listed,  # less what has one direction, which is known when it is read
-        reader_bytes=edges.reader_bytes if isinstance(edges, Source) else 0,
-        most_readers=edges.most_readers if isinstance(edges, Source) else 0,
+        readers=edges.readers if isinstance(edges, Source) else (0, 0),
     )
 
 

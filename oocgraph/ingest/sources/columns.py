@@ -85,8 +85,7 @@ class Layout:
         id_bounds: tuple[int, int] | None = None,
         extra_vertices: Any = None,
         likely_rows: int | None = None,
-        reader_bytes: int = 0,
-        most_readers: int = 0,
+        readers: tuple[int, int] = (0, 0),
     ) -> Source:
         """Return the source of edges laid out like this."""
         return Source(
@@ -101,8 +100,7 @@ class Layout:
             columns=self.dtypes,
             extra_vertices=extra_vertices,
             likely_rows=likely_rows,
-            reader_bytes=reader_bytes,
-            most_readers=most_readers,
+            readers=readers,
         )
 
 

@@ -59,8 +59,10 @@ def open_parquet(paths: Path | Sequence[Path], request: Request, description: st
         lambda block_rows: _streams(files, together, block_rows),
         first_row,
         id_bounds=_id_bounds(files, layout),
-        reader_bytes=reader_bytes([(file.path, file.metadata) for file in files], layout.columns.read),
-        most_readers=sum(file.metadata.num_row_groups for file in files),
+        readers=(
+            sum(file.metadata.num_row_groups for file in files),
+            reader_bytes([(file.path, file.metadata) for file in files], layout.columns.read),
+        ),
     )
 
 

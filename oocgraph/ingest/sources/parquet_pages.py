@@ -1,13 +1,14 @@
 """What Arrow's reader holds of a Parquet file: for each column a page as it is stored, that page decompressed, and the dictionary.
 
-The footer says nothing of pages, so the headers of the first ones are read, of the largest chunk of each column.
+The footer says nothing of pages, so the headers of the first ones are read, of the columns of the largest row group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 HEADER_BYTES = 64
 """As much as the first fields of a page's header take, and more."""
@@ -25,26 +26,28 @@ class _Page(NamedTuple):
     stored_bytes: int
 
 
-def reader_bytes(files: Sequence[tuple[Path, Any]], names: Iterable[str]) -> int:
+def reader_bytes(files: Sequence[tuple[Path, Any]], names: Sequence[str]) -> int:
     """Return what one reader of some columns holds; each file is given with its metadata.
 
     Notes
     -----
-    Pages of other chunks may be larger; a damaged header counts as that of a usual page, and reading reports it.
+    Pages of other row groups may be larger; what cannot be read counts as a usual page, and reading the file reports it.
     """
-    return sum(max([USUAL_BYTES, *(_column_bytes(path, metadata, name) for path, metadata in files)]) for name in names)
-
-
-def _column_bytes(path: Path, metadata: Any, name: str) -> int:
-    numbers = [i for i in range(metadata.num_columns) if metadata.schema.column(i).path.split(".")[0] == name]
-    chunks = [metadata.row_group(group).column(i) for i in numbers for group in range(metadata.num_row_groups)]
-    if not chunks:
+    groups = [(metadata.row_group(i), path, metadata.schema) for path, metadata in files for i in range(metadata.num_row_groups)]
+    if not groups:
         return 0
-    chunk = max(chunks, key=lambda one: one.total_uncompressed_size)
+    group, path, schema = max(groups, key=lambda one: one[0].total_byte_size)
+    places = {schema.column(i).path: i for i in range(group.num_columns)}
+    with suppress(OSError), path.open("rb") as file:
+        return sum(max(USUAL_BYTES, _column_bytes(file, group.column(places[name]))) for name in names)
+    return USUAL_BYTES * len(names)
+
+
+def _column_bytes(file: IO[bytes], chunk: Any) -> int:
     if chunk.total_uncompressed_size <= USUAL_BYTES:
         return 0
     offsets = [chunk.data_page_offset, *([chunk.dictionary_page_offset] if chunk.has_dictionary_page else [])]
-    pages = [page for page in (_page(path, offset) for offset in offsets) if page is not None]
+    pages = [page for page in (_page(file, offset) for offset in offsets) if page is not None]
     data = max((page.num_bytes + page.stored_bytes for page in pages if page.kind != DICTIONARY), default=0)
     dictionary = max((_dictionary_bytes(page) for page in pages if page.kind == DICTIONARY), default=0)
     return int(min(data + dictionary, 4 * chunk.total_uncompressed_size))
@@ -55,11 +58,10 @@ def _dictionary_bytes(page: _Page) -> int:
     return page.num_bytes if page.num_bytes <= USUAL_BYTES else page.stored_bytes + 2 * page.num_bytes
 
 
-def _page(path: Path, offset: int) -> _Page | None:
+def _page(file: IO[bytes], offset: int) -> _Page | None:
     """Return the first fields of a page's header, in Thrift's compact form: its type, and its bytes without and with compression."""
-    with path.open("rb") as file:
-        file.seek(max(0, offset))
-        header, at, fields = file.read(HEADER_BYTES), 0, list[int]()
+    file.seek(max(0, offset))
+    header, at, fields = file.read(HEADER_BYTES), 0, list[int]()
     for _ in range(3):
         if header[at : at + 1] != b"\x15":  # the next field, a 32-bit integer
             return None

@@ -128,8 +128,8 @@ class Source:
     ----------
     files
         What is read; every stream ends with an error if one has changed since it was opened.
-    reader_bytes, most_readers
-        What a stream holds beside its blocks, where that is known, and how many streams there are at the most.
+    readers
+        How many streams there are at the most, and what each holds beside its blocks, where that is known.
     """
 
     description: str
@@ -144,8 +144,7 @@ class Source:
     extra_vertices: Array | None = None
     likely_rows: int | None = None
     files: tuple[InputFile, ...] = ()
-    reader_bytes: int = 0
-    most_readers: int = 0
+    readers: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         if self.num_vertices is not None and self.id_kind != "int64":
