@@ -154,11 +154,11 @@ def pytest_xdist_auto_num_workers():
 
 @pytest.fixture(scope="module", autouse=True)
 def signals_are_as_in_a_terminal():
-    """Have SIGINT and SIGTERM end programs: a shell without job control starts what is in the background with SIGINT ignored.
+    """Have SIGINT, SIGTERM and SIGHUP end programs: a shell without job control starts the background with SIGINT ignored, nohup with SIGHUP.
 
     Importing dask-jobqueue has SIGINT exit the interpreter, in all modules that come later.
     """
-    default = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    default = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
     before = {number: signal.signal(number, handler) for number, handler in default.items()}
     yield
     for number, handler in before.items():
