@@ -154,7 +154,7 @@ def pytest_xdist_auto_num_workers():
 
 @pytest.fixture(scope="module", autouse=True)
 def signals_are_as_in_a_terminal():
-    """Have SIGINT, SIGTERM and SIGHUP end programs: a shell without job control starts the background with SIGINT ignored, nohup with SIGHUP.
+    """Have SIGINT, SIGTERM and SIGHUP end programs: a background without job control has SIGINT ignored, nohup SIGHUP.
 
     Importing dask-jobqueue has SIGINT exit the interpreter, in all modules that come later.
     """
