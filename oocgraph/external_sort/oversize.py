@@ -5,18 +5,18 @@ In: bin files. Out: pieces in ascending order of keys, each of which fits, excep
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from oocgraph.external_sort.bins import BinFiles
-from oocgraph.external_sort.key_bins import KeyBins, balanced_bins, cell_starts, dropped_bits
+from oocgraph.external_sort.key_bins import KeyBins, balanced_bins, cell_starts, dropped_bits, one_bin
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Scratch, Workers
 from oocgraph.kernels.build import count_cells
-from oocgraph.store.records import Records
+from oocgraph.store.records import Records, order_bits
 from oocgraph.types import Array
 
 MAX_SPLIT = 64
@@ -91,11 +91,12 @@ def pieces(files: _Given, capacity: int, workers: Workers) -> list[Piece[_Given 
     A piece that still has more holds one key only.
     """
     whole = [Piece(files, index) for index in range(files.bins.num_bins)]
-    parts = workers.ordered(lambda piece: _split(piece, capacity, workers.scratch), whole)
+    parts = workers.ordered(lambda piece: split(piece, capacity, workers.scratch), whole)
     return [part for group in parts for part in group]
 
 
-def _split(piece: Piece[_Given], capacity: int, scratch: Scratch) -> list[Piece[_Given | BinFiles]]:
+def split(piece: Piece[_Given], capacity: int, scratch: Scratch) -> list[Piece[_Given | BinFiles]]:
+    """Return the parts of a bin, ascending, as of `pieces`."""
     if piece.count <= capacity or piece.high - piece.low == 1:
         return [piece]
     bins = _exact_bins(piece, capacity)
@@ -105,7 +106,36 @@ def _split(piece: Piece[_Given], capacity: int, scratch: Scratch) -> list[Piece[
     parts.close()
     parts.end_dealing()
     piece.files.remove(piece.index)
-    return [final for index in range(bins.num_bins) for final in _split(Piece(parts, index), capacity, scratch)]
+    return [final for index in range(bins.num_bins) for final in split(Piece(parts, index), capacity, scratch)]
+
+
+def column_pieces(
+    piece: Piece[_Given], capacity: int, scratch: Scratch, *, codes: Mapping[int, Array] | None = None, at: int = 0
+) -> list[Piece[BinFiles]]:
+    """Split a piece of one key by its columns from `at` on: `codes` are as of `oocgraph.ingest.dedupe.clean_edges`.
+
+    Returns
+    -------
+    list
+        Pieces in the order of these columns, whose keys are bits of a column. One that has more than `capacity` records has the same ones.
+    """
+    codes = codes or {}
+    dealt = BinFiles(piece.files.folder.child(f"column-{at}-{piece.index}"), one_bin(1 << 64), piece.files.columns)
+    for _, *stored in piece.files.blocks(piece.index, capacity // 4):
+        columns = [codes[i][values] if i in codes else values for i, values in enumerate(stored)]
+        dealt.append((order_bits(columns[at]).astype(np.uint64), *columns), scratch)
+    dealt.close()
+    piece.files.remove(piece.index)
+    found = []
+    for part in split(Piece(dealt, 0), capacity, scratch):
+        is_last = part.count <= capacity or at + 1 == len(dealt.columns)
+        found += [part] if is_last else column_pieces(part, capacity, scratch, at=at + 1)
+    return found
+
+
+def same_key(records: Records, key: int) -> Records:
+    """Return records of `column_pieces` with the key that all of them have."""
+    return (np.full(records[0].size, key, np.uint64), *records[1:])
 
 
 def _exact_bins(piece: Piece[RangedFiles], capacity: int) -> KeyBins:

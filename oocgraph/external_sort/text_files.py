@@ -79,6 +79,12 @@ class TextFiles(NumberedFiles):
             offset += 16 + count * (12 if self._keyed else 4) + num_bytes
             first += count
 
+    def lengths(self, index: int, part: TextSlice) -> tuple[Array, Array]:
+        """Return the lengths of a slice's strings, and their keys."""
+        keys, lengths = np.empty(part.count if self._keyed else 0, np.uint64), np.empty(part.count, np.uint32)
+        read_into(self.fd(index), [keys, lengths], part.offset + 16)
+        return lengths, keys
+
     def read(self, index: int, part: TextSlice) -> tuple[Any, Array]:
         """Return the strings of a slice, and their keys (empty without)."""
         keys = np.empty(part.count if self._keyed else 0, np.uint64)

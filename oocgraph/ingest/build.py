@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from oocgraph.allocator import kept_bytes_of, returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.arrow import load_arrow
@@ -204,7 +206,7 @@ def _build_in_memory(source: Any, options: BuildOptions, progress: ProgressOptio
         raise ArgumentError("overwrite is True, but there is no path whose store it could replace; leave it out, or give path")
     edges = opened_edges(source, options)
     with watched(progress) as shown:
-        load_kernels(memory_build_calls(), shown)
+        load_kernels(memory_build_calls([np.dtype(kind) for kind in edges.columns.values() if kind != "string"]), shown)
         limit = effective_budget_bytes(settings().memory_budget if options.memory_budget is None else options.memory_budget)
         return build_from_source(edges, options, Budget(limit), shown)
 

@@ -288,12 +288,6 @@ class Job:
         """Buffers of the calling thread."""
         return self.workers.scratch
 
-    def bytes_to_sort(self, num_records: int) -> int:
-        """Return with which budget each thread may hold so many records to sort: of a larger one, there may be more threads."""
-        sizes, most = self.sizes, most_workers(self.threads)
-        more = max(0, most * num_records - sizes.threads * sizes.capacity) * sizes.record_bytes
-        return self.budget.limit_bytes + int(more / (1 - VERTEX_SHARE)) + (most - sizes.threads) * READER_BYTES
-
     def sort(self, keys: Array, num_pieces: int) -> None:
         """Sort keys in their place: one of so many pieces, so that several threads share it if those are few."""
         sort_keys(keys, partial(self.scratch.get, "sorting"), threads=max(1, self.threads // num_pieces))
@@ -325,11 +319,6 @@ class Job:
 def with_more(job: Job, free_bytes: int) -> int:
     """Return what a process needs in which `plan_sizes` has so many bytes to divide: with more memory there may be more workers, too."""
     return job.budget.promised_bytes + (most_workers(job.threads) - job.sizes.threads) * READER_BYTES + free_bytes
-
-
-def with_text(job: Job, text_bytes: int) -> int:
-    """Return what a process needs in which each thread may hold so many bytes of strings to sort."""
-    return with_more(job, most_workers(job.threads) * TEXT_COPIES * text_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,21 +6,19 @@ which vertices had a dropped self-loop: with no other edge they are isolated, bu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.errors import BudgetError
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import one_bin
-from oocgraph.external_sort.oversize import Piece, pieces
+from oocgraph.external_sort.oversize import Piece, column_pieces, pieces, same_key
 from oocgraph.external_sort.vertex_file import VertexFile
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.degrees import DegreeCounter
 from oocgraph.kernels.build import compact_keys
-from oocgraph.memory import enough_memory, format_bytes
-from oocgraph.store.records import Records, clean_records, has_repeated
+from oocgraph.store.records import Records, clean_records, has_repeated, reduce_blocks, sort_records
 from oocgraph.types import Array
 
 STORED_BELOW = 0.75
@@ -114,7 +112,7 @@ def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int, codes: 
 
     def clean(piece: Piece[BinFiles]) -> tuple[CleanPiece, Array]:
         if piece.count > job.sizes.capacity:
-            return _clean_repeated(piece, counter, job, col_bits=col_bits)
+            return _clean_repeated(piece, counter, job, col_bits=col_bits, codes=codes)
         num_read, records = piece.count, piece.files.read(piece.index, job.scratch)
         records, looped = _clean_records(records, job, num_pieces=len(all_pieces), col_bits=col_bits, codes=codes)
         count, has_parallel = records[0].size, job.payload.leaves_parallel and has_repeated(records[0])
@@ -154,20 +152,36 @@ def _clean_keys(keys: Array, job: Job, *, num_pieces: int, col_bits: int) -> tup
     return keys[:kept], looped[:num_looped]
 
 
-def _clean_repeated(piece: Piece[BinFiles], counter: DegreeCounter, job: Job, *, col_bits: int) -> tuple[CleanPiece, Array]:
+def _clean_repeated(
+    piece: Piece[BinFiles], counter: DegreeCounter, job: Job, *, col_bits: int, codes: dict[int, Array]
+) -> tuple[CleanPiece, Array]:
     """Clean a piece that is one edge, repeated more often than fits in memory."""
     low = np.uint64(piece.low)
-    if job.payload.binned:
-        raise BudgetError(
-            f"one edge occurs {piece.count:,} times with columns, more than fit in the memory budget "
-            f"{format_bytes(job.budget.limit_bytes)} at once ({job.sizes.capacity:,}); {enough_memory(job.bytes_to_sort(piece.count))}"
-        )
     vertex = np.array([low & np.uint64((1 << col_bits) - 1)], np.uint64)
     if (low >> np.uint64(col_bits)) == vertex[0] and not job.options.keep_self_loops:
         piece.files.replace(piece.index, (np.empty(0, np.uint64),), job.scratch)
         return CleanPiece(piece, 0, True), vertex
+    if piece.files.columns:
+        cleaned = Piece(piece.files.retyped(job.payload.stored.values()), piece.index)
+        sorted_pieces = column_pieces(piece, job.sizes.capacity // 2, job.scratch, codes=codes)
+        cleaned.files.counts[piece.index] = 0
+        for records in reduce_blocks(_ascending(sorted_pieces, piece.low, job), job.payload):
+            counter.count(records[0])
+            cleaned.files.append_to(piece.index, records, job.scratch)
+        cleaned.files.close_bin(piece.index)
+        return CleanPiece(cleaned, cleaned.count, True, cleaned.count > 1), vertex[:0]
     if job.payload.duplicates != "keep":
         piece.files.replace(piece.index, (np.array([low]),), job.scratch)
     for (keys,) in piece.files.blocks(piece.index, job.sizes.capacity):
         counter.count(keys)
-    return CleanPiece(piece, piece.count, True, piece.count > 1 and job.payload.duplicates == "keep"), np.empty(0, np.uint64)
+    return CleanPiece(piece, piece.count, True, piece.count > 1 and job.payload.duplicates == "keep"), vertex[:0]
+
+
+def _ascending(sorted_pieces: Sequence[Piece[BinFiles]], key: int, job: Job) -> Iterator[Records]:
+    """Iterate over the records of `column_pieces`, ascending."""
+    for piece in sorted_pieces:
+        if piece.count <= job.sizes.capacity // 2:
+            yield same_key(sort_records(piece.files.read(piece.index, job.scratch)), key)
+        else:  # they are all the same
+            yield from (same_key(records, key) for records in piece.files.blocks(piece.index, job.sizes.capacity // 4))
+        piece.files.remove(piece.index)

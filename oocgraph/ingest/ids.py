@@ -48,7 +48,7 @@ class Ids(Protocol):
     def all_used(self) -> bool: ...  # noqa: D102
 
     def read(self, start: int, stop: int) -> Any:
-        """Ids of the positions ``start .. stop - 1``: (n,) int64, or a pyarrow large string array."""
+        """Ids of the positions ``start .. stop - 1``, (n,) int64 or a pyarrow array of large_binary: of strings, the first of them."""
         ...
 
 

@@ -161,23 +161,10 @@ class JoinedIds:
         self._held: Any = np.empty(0, np.int64)
 
     def read(self, start: int, stop: int) -> Any:
-        """Return the ids of the positions ``start .. stop - 1``, none of which is before those read last."""
-        parts = []
-        while start < stop:
-            held_stop = self._start + len(self._held)
-            if start >= held_stop:
-                self._start, self._held = held_stop, next(self._blocks)
-                continue
-            end = min(stop, held_stop)
-            parts.append(self._held[start - self._start : end - self._start])
-            start = end
-        if len(parts) == 1 or not parts:
-            return _as_built(parts[0] if parts else np.empty(0, np.int64))
-        if isinstance(parts[0], np.ndarray):
-            return np.concatenate(parts)
-        import pyarrow as pa
-
-        return _as_built(pa.concat_arrays(parts))
+        """Return the first ids of the positions ``start .. stop - 1``, none of which is before those read last."""
+        while start >= self._start + len(self._held):
+            self._start, self._held = self._start + len(self._held), next(self._blocks)
+        return _as_built(self._held[start - self._start : stop - self._start])
 
 
 def _as_built(ids: Any) -> Any:

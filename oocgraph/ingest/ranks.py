@@ -46,11 +46,15 @@ class RankBlock:
     used: Array
     present: Array
 
-    def parts(self, most: int) -> Iterator[RankBlock]:
-        """Cut it into blocks of at most so many vertices."""
-        for first in range(0, self.rank.size, most):
-            own = slice(first, first + most)
-            yield RankBlock(self.start + first, self.rank[own], self.used[own], self.present[own])
+    @property
+    def stop(self) -> int:
+        """The provisional id after the last one."""
+        return self.start + self.rank.size
+
+    def part(self, start: int, stop: int) -> RankBlock:
+        """Return the vertices ``start .. stop - 1`` of the block."""
+        own = slice(start - self.start, stop - self.start)
+        return RankBlock(start, self.rank[own], self.used[own], self.present[own])
 
 
 def _blocks(clean: CleanEdges) -> Iterator[tuple[int, Array, Array]]:

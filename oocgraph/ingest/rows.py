@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.external_sort.oversize import Piece, RangedFiles, pieces
+from oocgraph.external_sort.oversize import Piece, RangedFiles, column_pieces, pieces, same_key
 from oocgraph.external_sort.workers import Spare
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.planes import new_planes
@@ -72,7 +72,7 @@ def write_group(group: str, entries: RangedFiles, classes: DegreeClasses, job: J
     """Write one group; return its number of entries and of self-loops."""
     num_vertices = classes.num_vertices
     bits, dtype = key_bits(num_vertices), index_dtype(num_vertices)
-    parts = _parts(pieces(entries, job.sizes.capacity, job.workers), job.sizes.capacity, num_vertices, bits)
+    parts = _parts(pieces(entries, job.sizes.capacity, job.workers), job, num_vertices, bits)
     spare = Spare(dtype)  # memory of indices that are written
 
     def rows(part: _Part) -> RowBlock:
@@ -156,35 +156,47 @@ class GroupWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one thread sorts at a time: a piece, or a share of one that is a single entry repeated too often. It begins some rows."""
+    """What one thread sorts at a time: a piece, or a share of one that is a single entry repeated too often. It begins some rows.
+
+    A piece of `column_pieces` has the `key`, others none.
+    """
 
     piece: Piece[RangedFiles]
     offset: int
     length: int
     first_row: int
     stop_row: int
+    key: int | None
 
 
-def _parts(all_pieces: Sequence[Piece[RangedFiles]], capacity: int, num_rows: int, bits: int) -> list[_Part]:
+def _parts(all_pieces: Sequence[Piece[RangedFiles]], job: Job, num_rows: int, bits: int) -> list[_Part]:
     """Cut what is sorted. Rows between two pieces, of which there are no keys, are begun by the second; those behind the last by nobody."""
     parts = []
-    offset = row = 0
+    offset, row, capacity = 0, 0, job.sizes.capacity
     for piece in all_pieces:
-        step = max(1, piece.count if piece.count <= capacity or piece.files.columns else capacity)
-        for skip in range(0, max(1, piece.count), step):
-            before, row = row, max(row, min(num_rows, -(-piece.high >> bits)))
-            parts.append(_Part(piece, offset + skip, min(step, piece.count - skip), before, row))
-        offset += piece.count
+        stop, key = min(num_rows, -(-piece.high >> bits)), None
+        in_order: Sequence[Piece[RangedFiles]] = [piece]
+        if piece.count > capacity and piece.files.columns:
+            in_order, key = column_pieces(piece, capacity, job.scratch), piece.low
+        for own in in_order:
+            step = min(max(1, own.count), capacity)
+            for skip in range(0, max(1, own.count), step):
+                before, row = row, max(row, stop)
+                parts.append(_Part(own, offset + skip, min(step, own.count - skip), before, row, key))
+            offset += own.count
     return parts
 
 
 def _sorted_records(part: _Part, job: Job, num_parts: int) -> Records:
     piece = part.piece
-    if part.length < piece.count:
-        return (np.full(part.length, piece.low, np.uint64),)
+    if part.length < piece.count:  # they are all the same
+        columns = next(iter(piece.files.blocks(piece.index, 1)))[1:] if piece.files.columns else ()
+        keys = np.full(part.length, piece.low if part.key is None else part.key, np.uint64)
+        return (keys, *(np.full(part.length, values[0]) for values in columns))
     records = piece.files.read(piece.index, job.scratch)
     piece.files.remove(piece.index)
     if len(records) > 1:
-        return sort_records(records)
+        records = sort_records(records)
+        return records if part.key is None else same_key(records, part.key)
     job.sort(records[0], num_parts)
     return records

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from oocgraph.ingest.read_edges import ColumnReader, expected_rows, first_blocks
 from oocgraph.ingest.sparse_ids import JoinTable, join_edges, position_dtype
 from oocgraph.kernels.join import hash_join_calls
 from oocgraph.kernels.strings import split_strings, string_calls
-from oocgraph.store.strings import HashCollisionError, Placed, with_a_seed
+from oocgraph.store.strings import HashCollisionError, Placed, string_buffers, with_a_seed
 from oocgraph.types import Array
 
 SLICE_STRINGS = 1 << 16
@@ -43,13 +44,13 @@ PLACE_BITS = 40
 
 
 class StringIds:
-    """Distinct strings on disk, ascending, in ranges."""
+    """Distinct strings on disk, ascending, in ranges; `most_bytes` of them, or one, are read at once."""
 
     all_used = True
     implied = None
 
-    def __init__(self, files: TextFiles) -> None:
-        self._files = files
+    def __init__(self, files: TextFiles, most_bytes: int) -> None:
+        self._files, self._most_bytes = files, most_bytes
         self.base = np.append(0, np.cumsum(files.counts))
         self.num_ids = int(self.base[-1])
         self._slices: list[tuple[int, TextSlice]] = [(index, part) for index in range(files.num_bins) for part in files.slices(index)]
@@ -57,11 +58,15 @@ class StringIds:
         self.mean_bytes = sum(part.num_bytes for _, part in self._slices) / max(1, self.num_ids)
 
     def read(self, start: int, stop: int) -> Any:
-        """Ids of the positions ``start .. stop - 1``: a large_binary array."""
-        chunks = []
+        """Ids of the positions ``start .. stop - 1``, or the first of them: a large_binary array."""
+        chunks: list[Any] = []
+        num_bytes = 0
         at = int(np.searchsorted(self._first, start, side="right")) - 1
         while start < stop:
             index, part = self._slices[at]
+            num_bytes += part.num_bytes
+            if chunks and num_bytes > self._most_bytes:
+                break
             strings, _ = self._files.read(index, part)
             skip = start - int(self._first[at])
             chunks.append(strings.slice(skip, stop - start))
@@ -110,10 +115,11 @@ def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[Strin
         text.append(own, bin_of)
 
     def distribute(block: EdgeBlock) -> None:
-        strings = Placed.of([block.source, block.target])
-        hashes = strings.hashes(seed)
-        by_source.append((*np.split(hashes, 2), *reader.columns(block)), job.scratch)
-        add_text(strings, hashes)
+        for part in _parts(block, job.sizes.text_bytes):
+            strings = Placed.of([part.source, part.target])
+            hashes = strings.hashes(seed)
+            by_source.append((*np.split(hashes, 2), *reader.columns(part)), job.scratch)
+            add_text(strings, hashes)
 
     job.workers.drain(read_streams(edges, block_rows), distribute)
     if edges.extra_vertices is not None:
@@ -136,11 +142,23 @@ def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[Strin
 
     job.each("sort ids", number, range(text.num_bins))
     by_hash.close()
-    ids = StringIds(table)
+    ids = StringIds(table, job.sizes.text_bytes)
     raw = join_edges(by_source, ids.num_ids, partial(_hash_tables, by_hash, ids.base), job)
     for index in range(hash_bins.num_bins):
         by_hash.remove(index)
     return ids, raw, reader
+
+
+def _parts(block: EdgeBlock, most_bytes: int) -> Iterator[EdgeBlock]:
+    """Cut a block where its strings take more bytes than that, and one edge at the least."""
+    if block.source.nbytes + block.target.nbytes <= 2 * most_bytes:
+        yield block
+        return
+    stop = np.cumsum(sum(np.diff(string_buffers(ids)[1]) for ids in (block.source, block.target)))
+    starts = np.flatnonzero(np.append(True, np.diff(stop // most_bytes)))
+    for start, end in pairwise([*starts.tolist(), stop.size]):
+        columns = {name: values[start:end] for name, values in block.columns.items()}
+        yield EdgeBlock(block.source[start:end], block.target[start:end], columns, block.first_row + start)
 
 
 def _first(strings: Any) -> Any:

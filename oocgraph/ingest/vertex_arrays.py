@@ -12,28 +12,28 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arrow import from_numbers
-from oocgraph.errors import BudgetError
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import KeyBins, uniform_bins
-from oocgraph.ingest.build_job import BIN_RECORDS, MAX_BINS, MOST_BINS, Job, with_text
+from oocgraph.external_sort.text_files import TextFiles
+from oocgraph.ingest.build_job import BIN_RECORDS, MAX_BINS, MOST_BINS, Job
 from oocgraph.ingest.ids import Ids
 from oocgraph.ingest.ranks import RankBlock
 from oocgraph.kernels.build import put_at
-from oocgraph.memory import enough_memory, format_bytes
 from oocgraph.store import layout
 from oocgraph.store.strings import Placed
 from oocgraph.store.writer import ArrayWriter, StringWriter
 from oocgraph.types import Array, index_dtype
 
 BIN_TEXTS = 4
-"""Bytes of a bin's strings, in those that a thread may hold to sort: to put them in order takes three copies, not `TEXT_COPIES`."""
+"""Bytes of a bin's strings, in those that a thread may hold to sort: to put them in order takes three copies, not `TEXT_COPIES`. A larger
+bin, of long strings or of very many, is dealt to more files: written and read once more."""
 
 
 class IntegerIds:
     """How ids that are int64 are stored and brought into store order: in memory, where half of what a thread may sort has room for them."""
 
     def __init__(self, job: Job, num_vertices: int) -> None:
-        self._job, self.most_ids = job, BIN_RECORDS
+        self._job = job
         self._bins = rank_bins(num_vertices, job.sizes.capacity // 2, MAX_BINS)
         self._files = BinFiles(job.folder("ids"), self._bins, [np.int64])
         is_placed = 2 * 8 * num_vertices <= job.sizes.capacity * job.sizes.record_bytes
@@ -71,26 +71,12 @@ class IntegerIds:
 
 
 class TextIds:
-    """How ids that are strings, as pyarrow arrays of large_binary, are stored and brought into store order.
-
-    Raises
-    ------
-    BudgetError
-        They are too long for the memory budget: a bin of them would not fit.
-    """
+    """How ids that are strings, as pyarrow arrays of large_binary, are stored and brought into store order."""
 
     def __init__(self, job: Job, num_vertices: int, mean_bytes: float) -> None:
-        from oocgraph.external_sort.text_files import TextFiles
-
-        self._job, self.most_ids = job, max(1, int(job.sizes.text_bytes / max(1.0, mean_bytes)))
-        self._bins = rank_bins(num_vertices, min(job.sizes.capacity // 4, self.most_ids), MOST_BINS)
-        text_bytes = int(num_vertices * mean_bytes / (MOST_BINS * BIN_TEXTS)) + 1
-        if text_bytes > job.sizes.text_bytes:
-            raise BudgetError(
-                f"{num_vertices:,} ids of {mean_bytes:.0f} bytes are too many for the memory budget, "
-                f"{format_bytes(job.budget.limit_bytes)}; "
-                f"{enough_memory(with_text(job, text_bytes))}"
-            )
+        self._job = job
+        fitting = max(1, int(job.sizes.text_bytes / max(1.0, mean_bytes)))
+        self._bins = rank_bins(num_vertices, min(job.sizes.capacity // 4, fitting), MOST_BINS)
         self._files = TextFiles(job.folder("ids"), self._bins.num_bins, keyed=True)
 
     def create(self, name: str) -> StringWriter:
@@ -112,15 +98,45 @@ class TextIds:
         """Ids in order of rank, in blocks."""
         self._files.close()
 
-        def place(index: int) -> Any:
-            parts = [self._files.read(index, part) for part in self._files.slices(index)]
-            self._files.remove(index)
+        def place(item: tuple[TextFiles, int, int]) -> Any:
+            files, index, first = item
+            parts = [files.read(index, part) for part in files.slices(index)]
+            files.remove(index)
             rank = np.concatenate([np.empty(0, np.uint64), *(keys for _, keys in parts)])
             order = np.empty(rank.size, np.int64)
-            order[rank - np.uint64(self._bins.starts[index])] = np.arange(rank.size)
+            order[rank - np.uint64(first)] = np.arange(rank.size)
             return Placed.of([strings for strings, _ in parts]).copied(order)
 
-        return job.workers.ordered(place, range(self._bins.num_bins))
+        return job.workers.ordered(place, self._fitting())
+
+    def _fitting(self) -> Iterator[tuple[TextFiles, int, int]]:
+        """Iterate over bins that a thread may hold, with their first rank: larger ones are dealt to more files."""
+        most_bytes = BIN_TEXTS * self._job.sizes.text_bytes
+        for index, first in enumerate(self._bins.starts[:-1]):
+            if self._files.size(index) <= most_bytes or self._files.counts[index] < 2:
+                yield self._files, index, first
+                continue
+            files, starts = self._dealt(index, first, most_bytes)
+            for part, start in enumerate(starts.tolist()):
+                yield files, part, first + start
+
+    def _dealt(self, index: int, first: int, most_bytes: int) -> tuple[TextFiles, Array]:
+        """Deal a bin to files of about so many bytes; return where, from `first` on, each begins."""
+        num_bytes, slices = np.zeros(int(self._files.counts[index]), np.int64), list(self._files.slices(index))
+        for part in slices:
+            lengths, keys = self._files.lengths(index, part)
+            num_bytes[keys - np.uint64(first)] = lengths
+        stop = np.cumsum(num_bytes)
+        wanted = (stop - num_bytes) // max(most_bytes, -(-int(stop[-1]) // MAX_BINS))
+        starts = np.flatnonzero(np.append(True, np.diff(wanted)))
+        bin_of = np.repeat(np.arange(starts.size, dtype=np.uint16), np.diff(np.append(starts, wanted.size)))
+        files = TextFiles(self._job.folder(f"ids-{index}"), starts.size, keyed=True)
+        for part in slices:
+            strings, keys = self._files.read(index, part)
+            files.append(Placed.of([strings]), bin_of[keys - np.uint64(first)], keys)
+        self._files.remove(index)
+        files.close()
+        return files, starts
 
 
 def rank_bins(num_vertices: int, capacity: int, most_bins: int) -> KeyBins:
@@ -137,9 +153,12 @@ def write_vertices(blocks: Iterator[RankBlock], ids: Ids, id_kind: str, job: Job
     num_present = 0
 
     def with_ids() -> Iterator[tuple[RankBlock, Any]]:  # one after the other: ids of two stores are read from front to back
-        for whole in blocks:
-            for block in whole.parts(kind.most_ids):
-                yield block, ids.read(block.start, block.start + block.rank.size)
+        for block in blocks:
+            at = block.start
+            while at < block.stop:
+                own = ids.read(at, block.stop)
+                yield block.part(at, at + len(own)), own
+                at += len(own)
 
     def prepare(item: tuple[RankBlock, Any]) -> tuple[RankBlock, Array, Any, Any]:
         block, own = item

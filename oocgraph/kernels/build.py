@@ -151,6 +151,17 @@ def compact_keys(keys: Any, col_bits: Any, drop_duplicates: Any, drop_loops: Any
 
 
 @nb.njit(nogil=True, cache=True)
+def sum_groups(values: Any, starts: Any, sums: Any) -> None:
+    """Write the sum of each group of consecutive values, added in their order in 64 bits; ``starts`` are the first of each group."""
+    for group in range(starts.size):
+        stop = starts[group + 1] if group + 1 < starts.size else values.size
+        total = np.float64(values[starts[group]])
+        for i in range(starts[group] + 1, stop):
+            total += values[i]
+        sums[group] = total
+
+
+@nb.njit(nogil=True, cache=True)
 def add_degrees(keys: Any, col_bits: Any, undirected: Any, degree: Any, has_out: Any) -> None:
     """Count entries by vertex: both ends when undirected (a self-loop once), else columns, flagging rows in ``has_out``.
 
@@ -333,8 +344,11 @@ def deal_planes(indices: Any, lengths: Any, carry: Any, offsets: Any, out: Any) 
     offsets[0] = 0
 
 
-def memory_build_calls() -> list[Call]:
-    """Return what builds in memory call, with arguments of the types that they have; builds on disk call it too."""
+def memory_build_calls(dtypes: Iterable[np.dtype[Any]] = ()) -> list[Call]:
+    """Return what builds in memory call, with arguments of the types that they have; builds on disk call it too.
+
+    Columns of some dtypes are beside the edges.
+    """
     keys, one, zero = np.zeros(1, np.uint64), np.uint64(1), np.uint64(0)
     ids, numbers = np.zeros(1, np.int64), np.zeros(1, np.uint32)
     return [
@@ -345,6 +359,7 @@ def memory_build_calls() -> list[Call]:
         (add_degrees, (keys, one, True, numbers, np.zeros(1, np.uint8))),
         (rename_rows, (keys, one, numbers, zero, keys)),
         (rename_cols, (keys, numbers, zero, one, True, keys, keys)),
+        *((sum_groups, (np.zeros(1, dtype), ids, np.zeros(1))) for dtype in (np.float32, np.float64) if dtype in set(dtypes)),
     ]
 
 
@@ -364,7 +379,7 @@ def build_calls(dtypes: Iterable[np.dtype[Any]] = ()) -> list[Call]:
     """Return what every build on disk calls, with arguments of the types that it has; columns of some dtypes are beside its edges."""
     keys, ids, numbers, flags = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.uint32), np.zeros(1, bool)
     return [
-        *memory_build_calls(),
+        *memory_build_calls(dtypes),
         (rows_with_entries, (keys, np.uint64(1), numbers, numbers)),
         (fill_row_starts, (numbers, numbers, 0, 0, 0, 0, ids)),
         *((put_at, (places, 0, ids, ids)) for places in (keys, numbers)),

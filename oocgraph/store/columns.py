@@ -81,8 +81,8 @@ class Column(Protocol):
         """Return the values at ascending positions."""
         ...
 
-    def first_within(self, num_bytes: int) -> int:
-        """Return how many values, from the first one on, can be read at once within so many bytes."""
+    def within(self, start: int, stop: int, num_bytes: int) -> int:
+        """Return up to where, `stop` at most, values from `start` on can be read at once within so many bytes."""
         ...
 
 
@@ -101,9 +101,9 @@ class IntColumn:
         """Return the values at ascending positions as int64."""
         return read_at(self.array, positions).astype(np.int64, copy=False)
 
-    def first_within(self, num_bytes: int) -> int:
-        """Return how many values, from the first one on, can be read at once within so many bytes."""
-        return min(self.length, max(0, num_bytes) // 8)
+    def within(self, start: int, stop: int, num_bytes: int) -> int:
+        """Return up to where, `stop` at most, values from `start` on can be read at once within so many bytes."""
+        return min(stop, start + max(0, num_bytes) // 8)
 
 
 class StringColumn:
@@ -141,14 +141,18 @@ class StringColumn:
             parts.append(self.read(first, int(positions[hi - 1]) + 1).take(from_numbers(positions[lo:hi] - first)))
         return pa.concat_arrays(parts)
 
-    def first_within(self, num_bytes: int) -> int:
-        """Return how many values, from the first one on, can be read at once within so many bytes; their offsets are held twice."""
-        low, high = 0, min(self.length, max(0, num_bytes) // 16)
+    def within(self, start: int, stop: int, num_bytes: int) -> int:
+        """Return up to where, `stop` at most, values from `start` on can be read at once within so many bytes; offsets are held twice."""
+        low, high = start, min(stop, start + max(0, num_bytes) // 16)
+        middle, first = high, self._offset(start)
         while low < high:
-            middle = (low + high + 1) // 2
-            is_within = 16 * middle + int(self.array.read(middle, middle + 1)[0]) <= num_bytes
+            is_within = 16 * (middle - start) + self._offset(middle) - first <= num_bytes
             low, high = (middle, high) if is_within else (low, middle - 1)
+            middle = (low + high + 1) // 2
         return low
+
+    def _offset(self, at: int) -> int:
+        return int(self.array.read(at, at + 1)[0])
 
 
 def distinct(values: Array) -> Array:

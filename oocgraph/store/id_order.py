@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arrow import to_numbers
-from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy, taken
+from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy, id_bytes, taken
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID
@@ -22,6 +22,9 @@ from oocgraph.types import Array
 
 ISOLATED = -1
 """Store number of a vertex without edges: it has none."""
+
+READ_OFFSETS = 8
+"""Bytes of a string's offset, beside those that `id_bytes` counts: offsets are held twice where strings are read."""
 
 _PAGE_IDS = 512
 """Ids of one page: what bisection reads at once (of a compressed column: a chunk)."""
@@ -34,7 +37,7 @@ def id_column(store: GraphArrays, name: str) -> Column:
 
 def stream(store: GraphArrays, block_size: int) -> Iterator[tuple[Ids, Array]]:
     """Iterate over all ids in blocks of at most `block_size`."""
-    run = _Run(id_column(store, SORTED_ID))
+    run = _Run(store, SORTED_ID)
     order = store.array(ORDER)
     num_ids, implied = store.attributes.num_input_vertices, store.attributes.implied_ids
     if num_ids == run.length:
@@ -52,7 +55,7 @@ def stream(store: GraphArrays, block_size: int) -> Iterator[tuple[Ids, Array]]:
             run.position += here.size
             yield ids, vertices
     else:
-        yield from _merged(run, order, _Run(id_column(store, ISOLATED_ID)), block_size)
+        yield from _merged(run, order, _Run(store, ISOLATED_ID), block_size)
 
 
 def block(store: GraphArrays, start: int, stop: int) -> tuple[Ids, Array]:
@@ -160,17 +163,27 @@ class IdPages:
 class _Run:
     """An ascending column read from front to back; `peek` looks ahead without moving `position`."""
 
-    def __init__(self, column: Column) -> None:
-        self._column, self.length, self.position = column, column.length, 0
-        self._held: Ids = column.read(0, 0)
+    def __init__(self, store: GraphArrays, name: str) -> None:
+        self._column, self.position = id_column(store, name), 0
+        self.length, self._num_bytes = self._column.length, READ_OFFSETS + id_bytes(store, name)
+        self._held: Ids = self._column.read(0, 0)
         self._first = 0
 
     def peek(self, count: int) -> Ids:
-        stop = min(self.length, self.position + count)
-        if stop > self._first + len(self._held):
+        if self.follow and self.position + count > self._first + len(self._held):
             self._first = self.position
-            self._held = self._column.read(self.position, min(self.length, self.position + 2 * count))
-        return self._held[self.position - self._first : stop - self._first]
+            self._held = self._column.read(self.position, self._fitting(2 * count))
+        return self._held[self.position - self._first :][:count]
+
+    @property
+    def follow(self) -> bool:
+        """Whether there are ids after those that are held."""
+        return self._first + len(self._held) < self.length
+
+    def _fitting(self, count: int) -> int:
+        """Return where a read of so many ids from `position` on ends: where they are long, after as many bytes as others would have."""
+        stop = min(self.length, self.position + count)
+        return max(self.position + 1, self._column.within(self.position, stop, count * self._num_bytes))
 
 
 def _merged(run: _Run, order: Any, isolated: _Run, block_size: int) -> Iterator[tuple[Ids, Array]]:
@@ -178,6 +191,9 @@ def _merged(run: _Run, order: Any, isolated: _Run, block_size: int) -> Iterator[
     while run.position < run.length or isolated.position < isolated.length:
         ahead, alone = run.peek(block_size), isolated.peek(block_size)
         ids, by_id = _sorted_together(ahead, alone)
+        lasts = [last for one, last in ((run, len(ahead) - 1), (isolated, len(ids) - 1)) if one.follow]
+        if lasts:  # what follows there is not before it
+            by_id = by_id[: int(np.flatnonzero(np.isin(by_id, lasts))[0]) + 1]
         by_id = by_id[:block_size]
         vertices = np.full(len(ahead) + len(alone), ISOLATED, np.int64)
         vertices[: len(ahead)] = order.read(run.position, run.position + len(ahead))

@@ -6,13 +6,14 @@ so that the result depends neither on how edges were read nor on how they were b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oocgraph.errors import DuplicateEdgeError, InputError
+from oocgraph.kernels.build import sum_groups
 from oocgraph.store.layout import WEIGHT
 from oocgraph.types import MAX_UINT32_VERTICES, Array, Duplicates
 
@@ -51,6 +52,11 @@ class Payload:
     def needs_rows(self) -> bool:
         """Whether edges must remember where they were read."""
         return self.duplicates == "error" or (self.duplicates == "first" and self.weight is not None)
+
+    @property
+    def sums(self) -> bool:
+        """Whether the weights of duplicates are added."""
+        return self.duplicates == "sum" and self.weight is not None
 
     @property
     def leaves_parallel(self) -> bool:
@@ -175,7 +181,7 @@ def drop_duplicates(records: Records, payload: Payload) -> Records:
             raise DuplicateRows(int(records[0][first]), (int(rows[first]), int(rows[first + 1])))
         if payload.duplicates == "max":
             chosen = np.append(starts[1:], size) - 1
-        if payload.duplicates == "sum" and payload.weight:
+        if payload.sums:
             weight = _sums(records[-1], starts)
     kept = [values[chosen] for values in records]
     if weight is not None:
@@ -202,23 +208,72 @@ def clean_records(records: Records, payload: Payload, col_bits: int, *, drop_loo
     return drop_duplicates(sort_records(records), payload), looped
 
 
+def reduce_blocks(blocks: Iterable[Records], payload: Payload) -> Iterator[Records]:
+    """Do what `drop_duplicates` does with sorted records that come in blocks.
+
+    Yields
+    ------
+    Records
+        Those that remain, ascending.
+    """
+    held: Records | None = None  # of a group that may go on
+    for block in blocks:
+        records = (*block[:-1], block[-1].astype(_wide(block[-1].dtype))) if payload.sums else block
+        if held is not None:
+            records = tuple(np.concatenate(both) for both in zip(held, records, strict=True))
+        kept = drop_duplicates(records, payload)
+        if payload.duplicates == "keep":
+            yield kept
+            continue
+        yield _narrowed(tuple(values[:-1] for values in kept), payload)
+        held = tuple(values[-1:].copy() for values in kept)
+        if payload.needs_rows:
+            at = 1 + len(payload.extra)
+            held = (*held[:at], records[at][-1:].copy(), *held[at:])
+    if held is not None:
+        yield _narrowed(drop_duplicates(held, payload), payload)
+
+
+def _narrowed(records: Records, payload: Payload) -> Records:
+    """Return records whose weights, if they are sums in 64 bits, are of their own dtype."""
+    if not payload.sums or payload.weight is None:
+        return records
+    weights, dtype = records[-1], payload.weight[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        narrow = weights.astype(dtype)
+    if np.any(np.isinf(narrow) != np.isinf(weights)) or (dtype.kind != "f" and np.any(narrow != weights)):
+        raise _too_much(dtype)
+    return (*records[:-1], narrow)
+
+
+def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return in what numbers are summed."""
+    return np.dtype({"f": np.float64, "u": np.uint64}.get(dtype.kind, np.int64))
+
+
 def _sums(weights: Array, starts: Array) -> Array:
-    """Sum of each group, accumulated in 64 bits in ascending order of the weights."""
-    too_much = f"the weights of duplicate edges sum to more than {weights.dtype} can hold; "
-    if weights.dtype.kind == "f":
+    """Sum of each group, accumulated in 64 bits in the order of the weights, which ascend."""
+    dtype = weights.dtype
+    if dtype.kind == "f":
+        sums = np.empty(starts.size)
+        sum_groups(weights if dtype.itemsize > 2 else weights.astype(np.float32), starts, sums)
         with np.errstate(over="ignore", invalid="ignore"):
-            narrow = np.add.reduceat(weights, starts, dtype=np.float64).astype(weights.dtype)
+            narrow = sums.astype(dtype)
         infinite = np.flatnonzero(np.isinf(narrow))
         if infinite.size and not np.all(np.logical_or.reduceat(np.isinf(weights), starts)[infinite]):
-            raise InputError(too_much + ("give them as float64" if weights.dtype.itemsize < 8 else "scale them down"))
+            raise _too_much(dtype)
         return narrow
-    wide = np.dtype(np.uint64 if weights.dtype.kind == "u" else np.int64)
-    sums = np.add.reduceat(weights, starts, dtype=wide)
+    sums = np.add.reduceat(weights, starts, dtype=_wide(dtype))
     estimate = np.add.reduceat(weights.astype(np.float64), starts)
-    narrow = sums.astype(weights.dtype)
+    narrow = sums.astype(dtype)
     if np.any(narrow != sums) or np.any(np.abs(sums.astype(np.float64) - estimate) > 1e-6 * np.abs(estimate) + 1):
-        raise InputError(f"{too_much}give them as float64 or int64")
+        raise _too_much(dtype)
     return narrow
+
+
+def _too_much(dtype: np.dtype[Any]) -> InputError:
+    remedy = "give them as float64 or int64" if dtype.kind != "f" else "give them as float64" if dtype.itemsize < 8 else "scale them down"
+    return InputError(f"the weights of duplicate edges sum to more than {dtype} can hold; {remedy}")
 
 
 class DuplicateRows(Exception):

@@ -64,7 +64,7 @@ class VertexIds:
         have two thirds of the children, the first 1 % six sevenths.
         """
         held, column = VertexIds(self.store), self._column(VERTEX_ID)
-        held.first = column.read(0, column.first_within(num_bytes))
+        held.first = column.read(0, column.within(0, column.length, num_bytes))
         return held
 
     def vertices_of(self, ids: Any) -> Array:

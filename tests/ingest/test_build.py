@@ -321,6 +321,49 @@ def test_one_edge_repeated_beyond_a_bin(tmp_path, tiny_sizes, duplicates):
     assert_same_store(tmp_path / "a", tmp_path / "b")
 
 
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("duplicates", ["drop", "min", "max", "sum", "first", "keep"])
+@pytest.mark.parametrize("columns", ["weight", "time and weight", "text and weight", "text and time"])
+def test_an_edge_with_columns_repeated_beyond_a_bin(tmp_path, tiny_sizes, columns, duplicates, directed):
+    """However few records fit in memory at once, those of one edge are treated as if all did: sums of floats to the last bit, too."""
+    rng = np.random.default_rng(7)
+    src, dst = np.array([5] * 700 + [1, 2, 2] + [9] * 300), np.array([6] * 700 + [2, 3, 3] + [9] * 300)
+    weights = rng.choice(rng.random(40) * 10.0 ** rng.integers(-3, 9, 40), src.size).astype(np.float32)
+    values = {
+        "text": pa.array([f"t{'x' * v}" for v in rng.integers(0, 3, src.size).tolist()], pa.large_string()),
+        "time": rng.integers(-2, 2, src.size),
+        "weight": np.where(rng.random(src.size) < 0.3, weights[0], weights),
+    }
+    source = ArraySource(
+        src, dst, {name: values[name] for name in columns.split(" and ")}, weight="weight" if "weight" in columns else None
+    )
+    options = {"duplicates": duplicates, "directed": directed, "keep_self_loops": True}
+    expected = every_knob.build(source, tmp_path / "expected", **options)
+    for capacity in (16, 40, 130):
+        tiny_sizes(capacity=capacity, block_rows=16)
+        check_store(every_knob.build(source, tmp_path / str(capacity), **options))
+        assert_same_store(expected.url, tmp_path / str(capacity), ignore=())
+
+
+def test_an_edge_that_is_refused_when_repeated_is_named_beyond_a_bin(tmp_path, tiny_sizes):
+    """The first two of its rows, as if all fitted in memory."""
+    rows = np.random.default_rng(1).permutation(300)
+    source = ArraySource(np.where(rows < 200, 5, rows), np.where(rows < 200, 6, rows + 1), {"w": rows * 1.0}, weight="w")
+    first = np.flatnonzero(rows < 200) + 1
+    for _ in range(2):
+        with pytest.raises(DuplicateEdgeError, match=f"the edge 5 - 6 occurs in row {first[0]} and again in row {first[1]}"):
+            build_csr(source, tmp_path / "g", duplicates="error", directed=True)
+        tiny_sizes(capacity=20, block_rows=16)
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("float32", 1e37), ("int16", 300), ("uint64", 2**57)])
+def test_a_sum_beyond_a_bin_that_its_dtype_cannot_hold_is_refused(tmp_path, tiny_sizes, dtype, number):
+    tiny_sizes(capacity=20, block_rows=16)
+    source = ArraySource(np.full(300, 5), np.full(300, 6), {"w": np.full(300, number, dtype)}, weight="w")
+    with pytest.raises(InputError, match=f"the weights of duplicate edges sum to more than {dtype} can hold"):
+        build_csr(source, tmp_path / "g", duplicates="sum")
+
+
 def test_star_and_path_equal_reference(tmp_path, tiny_sizes):
     """A row longer than any bin, and a hundred thousand rows of two."""
     tiny_sizes(capacity=5000, block_rows=3000, resident_ids=0)

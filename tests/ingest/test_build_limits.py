@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +18,7 @@ import pytest
 
 from oocgraph import memory
 from oocgraph.errors import BudgetError, InputError, OocGraphError, OutputError, StoreError
-from oocgraph.ingest import build_job, rows
+from oocgraph.ingest import build_job, rows, vertex_arrays
 from oocgraph.ingest.build import build_csr, build_with_report
 from oocgraph.ingest.build_job import BuildOptions
 from oocgraph.store.check import check_store
@@ -222,15 +221,23 @@ def test_long_strings_fit_the_least_budget_that_is_named(tmp_path, length, num_e
     check_store(open_graph(tmp_path / "g"))
 
 
-def test_an_edge_with_a_column_repeated_too_often_names_a_budget(tmp_path):
-    num_edges = 1_000_000
-    table = pa.table({"source": np.full(num_edges, 3), "target": np.full(num_edges, 9), "weight": np.arange(num_edges) % 8})
-    options = {"weight": "weight", "duplicates": "sum", "directed": True}
-    with pytest.raises(BudgetError, match=r"one edge occurs 1,000,000 times with columns") as refused:
-        build_csr(table, tmp_path / "g", memory_budget=memory.host_bytes() + (110 << 20), **options)
-    named = str(refused.value).rpartition("at least ")[2]
-    graph = build_csr(table, tmp_path / "g", memory_budget=named, **options)
-    assert graph.array("out/weight").read(0, 1).tolist() == [(np.arange(num_edges) % 8).sum()]
+@pytest.mark.parametrize("duplicates", ["sum", "keep"])
+def test_an_edge_with_a_column_repeated_often_fits_the_least_budget(tmp_path, duplicates):
+    """It was refused, with a second budget, after everything had been read."""
+    import pyarrow.parquet as pq
+
+    num_edges = 2_000_000
+    weights = np.random.default_rng(1).integers(0, 1 << 20, num_edges)
+    table = pa.table({"source": np.full(num_edges, 3), "target": np.full(num_edges, 9), "weight": weights})
+    pq.write_table(table, tmp_path / "edges.parquet")
+    command = [sys.executable, "-m", "oocgraph", "build", tmp_path / "edges.parquet", tmp_path / "g", "--directed", "--json"]
+    command += ["--weight-column", "weight", "--duplicates", duplicates, "--memory"]
+    refused = subprocess.run([*command, "1M"], capture_output=True, text=True, check=False)
+    named = refused.stderr.rpartition("at least ")[2].split()[0]
+    report = json.loads(subprocess.run([*command, named], capture_output=True, text=True, check=True).stdout)
+    assert report["peak_host_bytes"] <= int(named.split("M")[0]) << 20
+    stored = open_graph(tmp_path / "g").read("out/weight")
+    assert stored.tolist() == [weights.sum()] if duplicates == "sum" else np.array_equal(stored, np.sort(weights))
 
 
 @pytest.mark.parametrize("order", ["degree", "original"])
@@ -316,20 +323,41 @@ def test_long_strings_hold_what_was_promised(tmp_path):
     assert report["num_input_vertices"] == 2 * 610_000
 
 
-def test_more_text_than_bins_can_put_in_order_is_refused(tmp_path, monkeypatch):
-    """With a budget that works."""
-    monkeypatch.setattr("oocgraph.ingest.vertex_arrays.MOST_BINS", 1)
-    monkeypatch.setattr("oocgraph.ingest.vertex_arrays.BIN_TEXTS", 1)
-    ends = [pa.array([f"{i} " + 200 * "x" for i in range(first, first + 20_000)], pa.large_string()) for first in (0, 20_000)]
-    least = memory.host_bytes() + (160 << 20)
-    options = build_job.BuildOptions(memory_budget=least, threads=2)
-    with pytest.raises(BudgetError, match=r"40,000 ids of 20\d bytes are too many for the memory budget.* at least (\d+)M") as refused:
-        build_with_report(ArraySource(*ends, id_kind="string"), tmp_path / "g", options)
-    assert not list(tmp_path.iterdir())
-    needed = int(str(refused.value).rpartition("at least ")[2].split("M")[0]) << 20
-    assert least < needed < 4 * least
-    _, report = build_with_report(ArraySource(*ends, id_kind="string"), tmp_path / "g", replace(options, memory_budget=needed))
-    assert report.num_rows == 20_000
+def long_ids(path, *, is_sorted):
+    """Write edges among ids of 3,000 bytes, which lie together, and short ones: last, or anywhere."""
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(5)
+    names = pa.array([*(f"n{i}" for i in range(60_000)), *(f"data:{i:06d}" + "x" * 3000 for i in range(6000))], pa.large_string())
+    ends = [np.append(rng.integers(0, 60_000, 200_000), 60_000 + rng.permutation(6000)) for _ in range(2)]
+    order = np.arange(206_000) if is_sorted else rng.permutation(206_000)
+    pq.write_table(pa.table([names.take(pa.array(end[order])) for end in ends], names=["source", "target"]), path)
+
+
+@pytest.mark.parametrize("num_bytes", [1, 4000, 100_000])
+def test_bins_of_more_text_than_fits_are_dealt_again(tmp_path, monkeypatch, num_bytes):
+    """The store is the same."""
+    long_ids(tmp_path / "edges.parquet", is_sorted=False)
+    expected, _ = build_with_report(tmp_path / "edges.parquet", tmp_path / "expected", BuildOptions(memory_budget="4G"))
+    monkeypatch.setattr(vertex_arrays, "BIN_TEXTS", num_bytes / build_job.LEAST_TEXT_BYTES)
+    found, _ = build_with_report(tmp_path / "edges.parquet", tmp_path / "g", BuildOptions(memory_budget=memory.host_bytes() + (160 << 20)))
+    check_store(found)
+    assert_same_store(expected.url, found.url)
+
+
+@pytest.mark.capped
+@pytest.mark.parametrize("is_sorted", [True, False], ids=["last", "mixed"])
+def test_few_long_ids_among_short_ones_hold_what_was_promised(tmp_path, is_sorted):
+    """Blocks of vertices and of edges had as many ids as of average length: a build was killed with the budget that was named."""
+    long_ids(tmp_path / "edges.parquet", is_sorted=is_sorted)
+    command = [sys.executable, "-m", "oocgraph", "build", tmp_path / "edges.parquet", tmp_path / "g", "--json", "--memory"]
+    refused = subprocess.run([*command, "1M"], capture_output=True, text=True, check=False)
+    named = int(refused.stderr.rpartition("at least ")[2].split("M")[0])
+    ran = run_capped(int((named << 20) / 0.85), [*command, f"{named}M"])
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    peak = json.loads(ran.stdout)["peak_host_bytes"]
+    assert peak <= named << 20
+    print(f"peak {peak >> 20} of {named} MiB")
 
 
 def test_report_says_when_vertex_arrays_stay_on_disk(tmp_path, monkeypatch):

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oocgraph.store import id_order
-from oocgraph.store.columns import IntColumn, as_numpy
+from oocgraph.store.columns import IntColumn, as_numpy, id_bytes
 from oocgraph.store.graph import open_graph
-from oocgraph.store.layout import SORTED_ID
+from oocgraph.store.layout import ISOLATED_ID, SORTED_ID, VERTEX_ID
 from oocgraph.store.vertices import VertexIds
 from tests.reference_build import reference_build
 from tests.stores import random_edges, rewrite, string_store
@@ -51,6 +51,14 @@ def many_names(path):
     return string_store(path, src, dst, others=[f"n{i}x" for i in range(700)])
 
 
+def long_names(path):
+    """Ids of which some are two hundred times as long as others, and lie together."""
+    src, dst = ([f"n{i}" if i > 300 else "m" * 500 + str(i) for i in side] for side in random_edges(9, num_ids=3000, num_edges=3000))
+    return string_store(
+        path, src, dst, others=[*(f"n{i}x" for i in range(700)), *("m" * 700 + str(i) for i in range(100)), "z" * 9000, "zz"]
+    )
+
+
 def no_edges(path):
     """Every id is isolated."""
     reference_build([7, 8], [7, 8], path)
@@ -63,7 +71,7 @@ def nothing(path):
     return open_graph(path)
 
 
-GRAPHS = [dense, sparse, implied, names, many_names, no_edges, nothing]
+GRAPHS = [dense, sparse, implied, names, many_names, long_names, no_edges, nothing]
 
 
 def whole(ids):
@@ -85,6 +93,23 @@ def test_blocks_of_any_cut_make_the_stream(tmp_path, graph, num_blocks):
     found = np.concatenate([vertices for _, vertices in blocks])
     np.testing.assert_array_equal(found, numbers)
     assert found.dtype == np.int64
+
+
+@pytest.mark.parametrize("graph", [names, many_names, long_names], ids=lambda graph: graph.__name__)
+@pytest.mark.parametrize("block_size", [1, 7, 150, 10_000])
+def test_blocks_of_long_ids_have_fewer(tmp_path, graph, block_size):
+    """A block of the stream takes about as many bytes as others would, and the blocks are the ids in their order, each with its number."""
+    store = graph(tmp_path / "g.zarr")
+    blocks = list(VertexIds(store).stored_blocks(block_size))
+    texts = [one for block, _ in blocks for one in as_numpy(block).tolist()]
+    number = {one: v for v, one in enumerate(as_numpy(id_order.id_column(store, VERTEX_ID).read(0, store.num_rows)).tolist())}
+    assert texts == sorted(texts, key=str.encode)
+    assert set(number) < set(texts)
+    assert len(set(texts)) == store.attributes.num_input_vertices
+    assert np.concatenate([numbers for _, numbers in blocks]).tolist() == [number.get(one, -1) for one in texts]
+    assert max(len(block) for block, _ in blocks) <= block_size
+    fitting = 2 * block_size * sum(id_order.READ_OFFSETS + id_bytes(store, name) for name in (SORTED_ID, ISOLATED_ID))
+    assert all(block.nbytes <= fitting or len(block) <= 2 for block, _ in blocks)
 
 
 @pytest.mark.parametrize("graph", [sparse, implied, many_names], ids=lambda graph: graph.__name__)
