@@ -17,7 +17,7 @@ import numpy as np
 from oocgraph.compiled import deques
 from oocgraph.compiled.deques import Member
 from oocgraph.compiled.fork_join import new_frames
-from oocgraph.compiled.load import Call, are_cold, load_kernels
+from oocgraph.compiled.load import Call, are_cold, has_room, load_kernels
 from oocgraph.kernels.bucket_sort import WIDEST, bucket_bits, range_of, sort_in_buckets
 from oocgraph.kernels.sort import MOST_RANGES, MOST_SHARES, VALUES, SortArrays, open_range, sort_together
 from oocgraph.team import Team, team_of
@@ -68,9 +68,9 @@ def _sort_narrow(keys: Array, room: Room) -> bool:
 
 
 def _is_worth_a_trial(num_keys: int) -> bool:
-    """Whether this process has sorted enough, or the kernels are in memory anyway."""
+    """Whether this process has sorted enough, and there is room to compile the kernels; or they are in memory anyway."""
     _num_sorted[0] += num_keys
-    return _num_sorted[0] >= TRIAL_AFTER or bool(sort_together.overloads)
+    return bool(sort_together.overloads) or (_num_sorted[0] >= TRIAL_AFTER and has_room())
 
 
 _num_sorted = [0]

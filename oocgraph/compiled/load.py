@@ -11,6 +11,7 @@ import importlib
 import logging
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,7 @@ from oocgraph.compiled.announce import announce
 from oocgraph.config import num_cores
 from oocgraph.errors import BudgetError
 from oocgraph.locks import locked
-from oocgraph.machine import available_bytes, cgroup_limit_bytes
+from oocgraph.machine import available_bytes, cgroup_limit_bytes, kernel_text, kib_of
 from oocgraph.pool import Pool
 from oocgraph.types import Progress, ignore_progress
 
@@ -53,6 +54,12 @@ LEAST_BYTES = 160 << 20
 """Least limit of a control group with which kernels are compiled: those of a search take 16 s, and 9 s with twice as much. With 150 MiB it
 took more than five minutes, in which libraries were read again and again."""
 
+PAGES_BYTES = 48 << 20
+"""What pages of libraries need of a control group's limit, beside what processes hold."""
+
+USUAL = (("deques", "team_calls"), ("crc32c", "checksum_calls"), ("sound", "sound_calls"))
+"""Modules of this package, and what returns the kernels of each that most computations call."""
+
 FEW_KERNELS = 6
 """Kernels that one process compiles alone: another takes 0.8 s to begin."""
 
@@ -60,7 +67,7 @@ NUM_TURNS = 16
 """Locks of those that compile; which one is theirs depends on the cache."""
 
 MOST_KERNELS = 200
-"""Kernels after which a process does not wait for more: each leaves 1 MB behind."""
+"""Kernels after which a process is followed by another."""
 
 GARBAGE = 50_000
 """Objects between two collections of garbage in a compiler: a tenth of its time is saved."""
@@ -81,9 +88,15 @@ def load_kernels(calls: Iterable[Call], progress: Progress = ignore_progress) ->
     if not new:
         return
     if cold := _beyond_signals(_load, new.values()):
+        cold = list(dict.fromkeys(cold + _beyond_signals(_signatures, _usual_calls())))
         _compile_elsewhere(cold, progress)
         _beyond_signals(_load_or_compile, cold)
     _loaded.update(new)
+
+
+def _usual_calls() -> list[Call]:
+    """Return what most computations call sooner or later: were it compiled then, they would hold their memory meanwhile."""
+    return [call for name, calls in USUAL for call in getattr(importlib.import_module(f"{__package__}.{name}"), calls)()]
 
 
 def _beyond_signals(function: Callable[[Any], _T], argument: Any) -> _T:
@@ -211,6 +224,19 @@ def _turn() -> str:
     return f"compiling-{zlib.crc32(os.fsencode(cache_folder())) % NUM_TURNS}"
 
 
+def own_bytes() -> int:
+    """Return what this process holds; 0 where /proc does not tell."""
+    with suppress(OSError):
+        return kib_of(kernel_text("/proc/self/status"), "RssAnon")
+    return 0
+
+
+def has_room() -> bool:
+    """Whether kernels can be compiled beside what this process holds."""
+    limit = cgroup_limit_bytes()
+    return limit is None or own_bytes() + LEAST_BYTES <= limit
+
+
 def num_compilers(num_kernels: int) -> int:
     """Return how many processes compile so many kernels."""
     limit, free = cgroup_limit_bytes(), available_bytes()
@@ -223,7 +249,7 @@ class _Compiler:
 
     def __init__(self) -> None:
         self.environment = _environment()
-        self.num_kernels = 0
+        self.num_kernels = self.num_bytes = 0
         self.is_sound = True
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process lives
         self._process = subprocess.Popen(
@@ -238,17 +264,35 @@ class _Compiler:
         with suppress(BrokenPipeError):
             pickle.dump((kernel.py_func.__module__, kernel.py_func.__name__, signature), self._process.stdin)
             self._process.stdin.flush()
-            self.is_sound = bool(self._process.stdout.readline())
+            answer = self._process.stdout.readline()
+            self.num_bytes, self.is_sound = int(answer or 0), bool(answer)
         return self.is_sound
 
+    def is_full(self) -> bool:
+        """Whether it should compile no more kernels: each leaves 1 to 2 MB behind."""
+        limit = cgroup_limit_bytes()
+        return self.num_kernels >= MOST_KERNELS or (limit is not None and own_bytes() + self.num_bytes > limit - PAGES_BYTES)
+
     def close(self) -> str:
-        """End the process; returns its last words if it has failed."""
+        """End the process; returns its last words if it has failed.
+
+        Raises
+        ------
+        BudgetError
+            It was killed, where a control group has a small limit: to compile in this process would take more.
+        """
         with self._said, self._process:
             assert self._process.stdin is not None
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
-            if not self._process.wait():
+            code, limit = self._process.wait(), cgroup_limit_bytes()
+            if not code:
                 return ""
+            if code == -signal.SIGKILL and limit is not None and limit < 2 * COMPILER_BYTES:
+                raise BudgetError(
+                    f"kernels have yet to be compiled, once, and the process that did so was killed: the control group's limit is "
+                    f"{limit >> 20} MiB; make the same call once, or `oocgraph warm`, where there is more memory"
+                )
             self._said.seek(0)
             return self._said.read().decode(errors="replace").strip()[-500:] or f"exit code {self._process.returncode}"
 
@@ -277,7 +321,7 @@ class _Waiting:
 
     def put(self, compiler: _Compiler) -> str:
         """Have a process wait, or end it; returns its last words if it has failed."""
-        if not compiler.is_sound or compiler.num_kernels >= MOST_KERNELS or len(self._compilers) >= self.most:
+        if not compiler.is_sound or compiler.is_full() or len(self._compilers) >= self.most:
             return compiler.close()
         self._compilers.append(compiler)
         return ""
@@ -305,24 +349,28 @@ def keep_compilers(most: int = MOST_COMPILERS) -> Iterator[None]:
 
 def _feed(kernels: deque[tuple[Any, Any]], report: Callable[[], None] = lambda: None) -> str:
     """Have a process compile one kernel after the other, as long as there are any; returns the last words of one that has failed."""
-    compiler = _waiting.take()
-    try:
-        with suppress(IndexError):
-            while compiler.compile(*kernels.popleft()):
-                report()
-    finally:
-        failure = _waiting.put(compiler)
+    failure = ""
+    while kernels and not failure:
+        compiler = _waiting.take()
+        try:
+            with suppress(IndexError):
+                while compiler.compile(*kernels.popleft()):
+                    report()
+                    if compiler.is_full():
+                        break
+        finally:
+            failure = _waiting.put(compiler)
     return failure
 
 
 def _compile() -> None:
-    """Compile what comes in, and answer each with a line."""
+    """Compile what comes in, and answer each with the bytes that this process holds."""
     gc.set_threshold(GARBAGE)
     with suppress(EOFError):
         while True:
             name, kernel, signature = pickle.load(sys.stdin.buffer)
             getattr(importlib.import_module(name), kernel).compile(signature)
-            print(flush=True)
+            print(own_bytes(), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,10 @@ import sys
 import time
 
 import numba
+import numpy as np
 import pytest
 
+from oocgraph import build_csr
 from oocgraph.locks import MOST_SECONDS, locked
 from tests.capped import run_capped
 
@@ -127,6 +129,56 @@ def test_kernels_are_not_compiled_where_that_would_take_for_ever(tmp_path):
     assert run_capped(150 << 20, command, env=environment).stdout == "1 False\n"
 
 
+FULL = """
+import signal, subprocess
+from oocgraph.compiled import load
+from oocgraph.compiled.deques import team_calls
+from oocgraph.errors import BudgetError
+started, start = [], subprocess.Popen
+subprocess.Popen = lambda *a, **o: started.append(start(*a, **o)) or started[-1]
+load.cgroup_limit_bytes = lambda: load.LEAST_BYTES
+load.PAGES_BYTES = load.LEAST_BYTES
+load.load_kernels(team_calls())
+print(len(started), len({one.returncode for one in started}), all(kernel.overloads for kernel, _ in load._usual_calls()))
+from oocgraph.kernels.components import begin
+import numpy as np
+load._Compiler.compile = lambda self, *_: self._process.kill()
+try:
+    load.load_kernel(begin, (np.empty(0, np.int32), 0, 0))
+except BudgetError as error:
+    print(error)
+"""
+
+
+def test_a_process_that_compiles_ends_before_it_has_no_room(tmp_path):
+    """Another goes on; where one is killed under a limit, this process does not go on itself, which would take more."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", FULL], check=True, capture_output=True, text=True, env=environment)
+    counted, said = done.stdout.splitlines()
+    assert counted == "5 1 True"
+    assert said == (
+        "kernels have yet to be compiled, once, and the process that did so was killed: the control group's limit is 160 MiB; make the "
+        "same call once, or `oocgraph warm`, where there is more memory"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.capped
+@pytest.mark.parametrize("command", ["bfs --source 0 --memory 140M", "components --memory 140M", "core --memory 175M"])
+def test_a_first_call_compiles_under_a_small_limit(tmp_path, command):
+    """What the compiler leaves behind, and what is compiled when the graph is in memory already, took 50 MB more."""
+    name, *options = command.split()
+    edges = np.random.default_rng(1).integers(0, 500_000, (2, 2_000_000))
+    build_csr(tuple(edges), tmp_path / "g")
+    budget = int(options[-1].removesuffix("M")) << 20
+    ran = run_capped(
+        int(budget / 0.85),
+        [sys.executable, "-m", "oocgraph", name, tmp_path / "g", *options],
+        env={"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+    )
+    assert ran.returncode == 0, ran.stderr[-1000:]
+
+
 DAMAGED = """
 import logging, sys
 from pathlib import Path
@@ -197,24 +249,21 @@ KEPT = """
 import logging, os, subprocess
 import numpy as np
 from oocgraph.compiled import load
-from oocgraph.compiled.crc32c import _pages, _readonly
-from oocgraph.compiled.deques import team_calls
 from oocgraph.compiled.sound import read_sound
 from oocgraph.kernels.warm import search_calls
 sound = read_sound, (1, 1, np.empty(0, np.uint8), np.empty(0, np.uint32), np.uint64(1), 4)
-pages = _pages, (_readonly(np.empty(0, np.uint8)), 1, np.empty(0, np.uint32))
 logging.basicConfig()
 started, start = [], subprocess.Popen
 subprocess.Popen = lambda *a, **o: started.append(start(*a, **o)) or started[-1]
 with load.keep_compilers():
     load.load_kernel(*sound)
-    load.load_kernel(*pages)
+    load.load_kernels(search_calls("uint32")[-1:])
     print(len(started), started[0].poll())
     os.environ["OOCGRAPH_THREADS"] = "1"
-    load.load_kernels(team_calls()[:1])
+    load.load_kernels(search_calls("uint32")[1:2])
     print(len(started), started[0].poll(), started[1].poll())
     started[1].kill()
-    load.load_kernels(team_calls()[2:3])
+    load.load_kernels(search_calls("uint32")[:1])
     print(len(started))
 print([one.poll() for one in started])
 load.load_kernels(search_calls("uint32", parts=True)[-1:])
