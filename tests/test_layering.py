@@ -145,6 +145,13 @@ def test_heavy_libraries_stay_where_they_belong(module):
         assert is_in(module, ALLOWED[library]), f"{module} imports {library}; only {sorted(ALLOWED[library])} may"
 
 
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if name != "arrow" and top(name) != "bench"))
+def test_arrow_becomes_numpy_in_one_place(module):
+    """Arrow's own ``to_numpy`` imports pandas, 30 MB that no budget has: `oocgraph.arrow.to_numbers` does not."""
+    calls = [node for node in ast.walk(ast.parse(MODULES[module].read_text())) if isinstance(node, ast.Attribute)]
+    assert "to_numpy" not in {node.attr for node in calls}
+
+
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_no_private_module_of_zarr(module):
     """`zarr.core`, and modules whose names begin with an underscore, change with any release."""

@@ -51,6 +51,7 @@ def neighbors(
     Only the pages that hold the edges are read. Those to vertices of large degree come first. In strings a tab is printed as \t, line
     breaks as \n and \r, and a backslash as \\.
     """
+    from oocgraph.arrow import to_numbers
     from oocgraph.store.graph import open_graph
 
     store = open_graph(graph, check_pages=check_pages)
@@ -59,7 +60,7 @@ def neighbors(
         _print({name: _values_of(table[name]) for name in table.column_names}, table.num_rows, as_json=as_json)
         return
     lists = store.neighbors(list(ids), direction=direction, memory_budget=memory)
-    near, starts = lists.values, lists.offsets.to_numpy()
+    near, starts = lists.values, to_numbers(lists.offsets)
     names = ids if store.attributes.id_kind == "string" else [int(one) for one in ids]
 
     def given(start: int, stop: int) -> list[Any]:

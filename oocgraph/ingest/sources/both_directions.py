@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arrow import to_numbers
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, EdgeStream
 from oocgraph.ingest.sources.source import Source, blocks_of
 
@@ -66,7 +67,7 @@ def _differ(source: Any, target: Any) -> Any:
         return source != target
     import pyarrow.compute as pc
 
-    return pc.not_equal(source, target).to_numpy(zero_copy_only=False)
+    return to_numbers(pc.not_equal(source, target))
 
 
 def _joined(source: Any, target: Any) -> Any:
