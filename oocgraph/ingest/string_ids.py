@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from oocgraph.arrow import from_numbers
 from oocgraph.compiled.load import load_kernels
@@ -38,6 +37,9 @@ SAMPLED_STRINGS = 1 << 12
 
 SAMPLED_BYTES = 1 << 19
 """Bytes of strings of a block that are sampled: 16 blocks, and copies of them, are held before the budget's shares are in use."""
+
+MOST_PARTS = 32
+"""Files that a bin is dealt to which does not fit in memory; each thread may deal one, and these are open at once."""
 
 PLACE_BITS = 40
 """Bits of a string's place within its range; the range is above."""
@@ -183,33 +185,68 @@ def _distinct(arrays: list[Any], seed: int) -> Any:
 def _splitters(sample: Any, job: Job, *, num_strings: int) -> Any:
     """Strings that cut all into ranges which fit in memory, by the sample."""
     mean_bytes = (sample.nbytes / len(sample) if len(sample) else 8) + 4
-    count = min(MAX_BINS // 2, int(num_strings * mean_bytes / max(1, job.sizes.text_bytes // 2)) + 1)
-    positions = np.unique(np.linspace(0, len(sample) - 1, count + 1).astype(np.int64)[1:-1]) if len(sample) else np.empty(0, np.int64)
-    return sample.take(from_numbers(positions))
+    return _evenly(sample, min(MAX_BINS // 2, int(num_strings * mean_bytes / max(1, job.sizes.text_bytes // 2)) + 1))
+
+
+def _evenly(sample: Any, num_ranges: int) -> Any:
+    """Return those of some distinct strings, ascending, that cut them into so many ranges, or fewer."""
+    places = np.unique(np.ceil(np.linspace(0, len(sample) - 1, num_ranges + 1)[1:-1]).astype(np.int64)) if len(sample) else np.empty(0, int)
+    return sample.take(from_numbers(places))
 
 
 def _distinct_of_bin(files: TextFiles, index: int, most_bytes: int, seed: int) -> Iterator[Any]:
-    """Distinct strings of a bin, ascending, in as many passes over it as they need memory."""
-    lowest = None
-    while True:
-        found, highest, pending, num_bytes = pa.nulls(0, pa.large_binary()), None, [], 0
-        for part in files.slices(index):
-            strings, _ = files.read(index, part)
-            if lowest is not None:
-                strings = strings.filter(pc.greater(strings, lowest))
-            if highest is not None:
-                strings = strings.filter(pc.less_equal(strings, highest))
-            pending.append(strings)
-            num_bytes += strings.nbytes
-            if num_bytes > most_bytes:
-                found, pending = _distinct([found, *pending], seed), []
-                if found.nbytes > most_bytes // 2:
-                    found = found.take(from_numbers(np.arange(max(1, len(found) // 2))))
-                    highest = found[-1]
-                num_bytes = found.nbytes
-        found = _distinct([found, *pending], seed)
+    """Distinct strings of a bin, ascending; those of one that has more than fit in memory are dealt to more files first."""
+    found = pa.nulls(0, pa.large_binary())
+    for arrays in _gathered(files, index, most_bytes // 2):
+        found = _distinct([found, *arrays], seed)
+        if found.nbytes > most_bytes and len(found) > 1:
+            break
+    else:
         if len(found):
             yield found
-        if highest is None:
-            return
-        lowest = highest
+        return
+    middle = found.take(from_numbers(np.array([0, len(found) // 2])))
+    del found, arrays
+    dealt = _dealt(files, index, most_bytes, middle, seed)
+    for part_index in range(dealt.num_bins):
+        yield from _distinct_of_bin(dealt, part_index, most_bytes, seed)
+        dealt.remove(part_index)
+
+
+def _dealt(files: TextFiles, index: int, most_bytes: int, known: Any, seed: int) -> TextFiles:
+    """Deal a bin to several files, by a sample of all of it; `known` are two of its strings, ascending."""
+    total = sum(part.num_bytes for part in files.slices(index))
+    taken, owed = [known], 0.0  # bytes of a sample that is spread over all slices
+    for part in files.slices(index):
+        owed += SAMPLED_BYTES * part.num_bytes / total
+        count = int(owed * part.count / max(1, part.num_bytes))
+        if count > 0:
+            strings = files.read(index, part)[0]
+            taken.append(strings.take(from_numbers(np.linspace(0, part.count - 1, min(count, part.count)).astype(np.int64))))
+            owed -= taken[-1].nbytes
+    splitters = _evenly(_distinct(taken, seed), min(MOST_PARTS, max(2, -(-2 * total // most_bytes))))
+    del taken
+    cuts = Placed.of([splitters])
+    dealt = TextFiles(files.folder.child(f"split-{index}"), len(splitters) + 1)
+    for arrays in _gathered(files, index, most_bytes):
+        strings = Placed.of(arrays)
+        bin_of = np.empty(len(strings), np.uint16)
+        split_strings(strings.place, strings.length, cuts.place, cuts.length, bin_of)
+        dealt.append(strings, bin_of)
+    files.remove(index)
+    dealt.close()
+    return dealt
+
+
+def _gathered(files: TextFiles, index: int, most_bytes: int) -> Iterator[list[Any]]:
+    """Iterate over the slices of a bin, several at a time that have more than so many bytes together, and what is left."""
+    arrays: list[Any] = []
+    num_bytes = 0
+    for part in files.slices(index):
+        arrays.append(files.read(index, part)[0])
+        num_bytes += part.num_bytes + 8 * part.count
+        if num_bytes > most_bytes:
+            yield arrays
+            arrays, num_bytes = [], 0
+    if arrays:
+        yield arrays

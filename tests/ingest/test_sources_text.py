@@ -236,6 +236,12 @@ def test_files_of_another_kind(tmp_path):
     refused(write(tmp_path / "f.csv", "1,2\n".encode("utf-16")), "line 1", "UTF-16")
 
 
+@pytest.mark.parametrize("name", ["e.csv", "e.csv.gz"])
+def test_a_file_of_nothing_is_no_edge_list(tmp_path, name):
+    """Compressed or not; what was cut off before its first line would be a graph without edges."""
+    refused(write(tmp_path / name, ""), "0 bytes", "write the edge list again")
+
+
 def test_damaged_gzip(tmp_path):
     path = tmp_path / "e.csv.gz"
     data = gzip.compress(("\n".join(f"{i},{i * i}" for i in range(100_000))).encode())

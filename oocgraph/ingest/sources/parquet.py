@@ -31,7 +31,7 @@ MAX_BLOCK_ROWS = 1 << 16
 """Blocks are no larger than this: of 2**18 rows most is fresh memory that the kernel must clear first (67 M edges of int32 ids: 0.48 s of
 processor time in three threads, 0.21 s with 2**16)."""
 
-TEXT_ROWS, TEXT_BYTES = 1 << 10, 2 << 20
+TEXT_ROWS, TEXT_BYTES = 1 << 11, 2 << 20
 """Rows of strings that are read at once, for any of them may be long, and bytes of such reads that are put together as a block."""
 
 _DAMAGED = (pa.ArrowException, OSError, UnicodeDecodeError)
@@ -163,7 +163,7 @@ def _read(file: _File, groups: list[int], start: int, layout: Layout, *, block_r
     with _open(file.path, file.metadata, len(layout.columns.read)) as reader:
         rows = min(block_rows, MAX_BLOCK_ROWS)
         batches = reader.iter_batches(
-            min(rows, TEXT_ROWS) if layout.kind == "string" else rows,
+            min(rows, _text_rows(file, groups)) if layout.kind == "string" else rows,
             row_groups=groups,
             columns=layout.columns.read,
             use_threads=use_threads,
@@ -178,6 +178,13 @@ def _read(file: _File, groups: list[int], start: int, layout: Layout, *, block_r
                 return
             yield layout.block(partial(_column, taken), file.first_row + row, partial(row_place, str(file.path), first_row=row))
             row += sum(batch.num_rows for batch in taken)
+
+
+def _text_rows(file: _File, groups: list[int]) -> int:
+    """Return the rows of strings that are read at once: fewer where the columns say that they are long."""
+    known = [file.metadata.row_group(group) for group in groups]
+    row_bytes = max((group.total_byte_size / max(1, group.num_rows) for group in known), default=0)
+    return min(TEXT_ROWS, max(1, int(2 * TEXT_BYTES / max(1, row_bytes))))
 
 
 def _together(batches: Iterator[Any], most_rows: int) -> list[Any]:

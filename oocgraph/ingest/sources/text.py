@@ -59,7 +59,9 @@ def open_text_edges(path: Path, request: Request) -> Source:
     """Open a text file, or one in a .gz."""
     num_bytes = file_bytes(path)
     description, extension = str(path), _text_extension(path)
-    first = next(line_blocks(path, SAMPLE_BYTES), LineBlock(path, bytearray(), 0, 1))
+    first = next(line_blocks(path, SAMPLE_BYTES), None)
+    if first is None:
+        raise InputError(f"{path} has nothing in it (0 bytes when decompressed); write the edge list again, or name another file")
     sample = _sampled(first, extension, request, "first" if request.id_kind == "string" else "anywhere")
     kind = request.id_kind or ("string" if _ids_are_text(path, sample) else "int64")
     if request.id_kind is None and (kind == "string" or not sample.rows) and (first.has(b"#") or first.has(b"%")):
