@@ -53,6 +53,10 @@ BLOCK_VERTICES = 1 << 17
 """Vertices whose dead edges a thread counts at once."""
 
 
+_Rooms = SimpleQueue[dict[str, Array]]
+"""Memory for blocks of columns, by name, for each thread that evaluates at a time."""
+
+
 class EdgeMasks:
     """Which edges of a graph count.
 
@@ -67,6 +71,9 @@ class EdgeMasks:
     def __init__(self, store: CSRStore, condition: EdgeCondition) -> None:
         self.store, self.condition = store, condition
         self._groups: dict[str, _GroupBits] = {}
+        self._rooms: _Rooms = SimpleQueue()
+        for _ in range(_num_threads()):
+            self._rooms.put({})
         self._finding = threading.RLock()
         self._load_kernels()
 
@@ -83,14 +90,14 @@ class EdgeMasks:
 
     def held_bytes(self, groups: Iterable[str]) -> int:
         """Return what is held, at the most, once lists of some groups have been read."""
-        a, total = self.store.attributes, 0
+        a, total, block_bytes = self.store.attributes, 0, 0
         for group in groups:
             arrays = [self.store.array(f"{group}/{name}") for name in self.condition.columns]
             edge_bytes = sum(array.dtype.itemsize for array in arrays) + 4
-            block_bytes = edge_bytes * _block_edges(arrays) + sum(decoded_bytes(array) for array in arrays)
+            block_bytes = max(block_bytes, edge_bytes * _block_edges(arrays) + max(map(decoded_bytes, arrays), default=0))
             rows_bytes = 0 if are_by_degree(self.store, group) else 8 * (a.num_vertices + 1)
-            total += 8 * (a.num_stored_edges // 64 + 1) + rows_bytes + 2 * _num_threads() * block_bytes
-        return total + self.condition.table_bytes + 8 * a.num_self_loops
+            total += 8 * (a.num_stored_edges // 64 + 1) + rows_bytes
+        return total + _num_threads() * block_bytes + self.condition.table_bytes + 8 * a.num_self_loops
 
     def found(self, group: str, start: int = 0, stop: int | None = None, *, widen: bool = True) -> EdgeMask:
         """Return which edges of a group count: all that do, or those of a range at least. Reads columns that have not been read.
@@ -106,7 +113,7 @@ class EdgeMasks:
             if group not in self._groups:
                 if not self._groups:
                     self.condition.fill_tables()
-                self._groups[group] = _GroupBits(self.store, group, self.condition, self._rows(group))
+                self._groups[group] = _GroupBits(self.store, group, self.condition, self._rows(group), self._rooms)
             bits = self._groups[group]
             if stop is None:
                 bits.evaluate_all()
@@ -167,7 +174,7 @@ class _GroupBits:
         A column is not there.
     """
 
-    def __init__(self, store: CSRStore, group: str, condition: EdgeCondition, rows: RowLookup) -> None:
+    def __init__(self, store: CSRStore, group: str, condition: EdgeCondition, rows: RowLookup, rooms: _Rooms) -> None:
         for name in condition.columns:
             if not store.has_array(f"{group}/{name}"):
                 raise StoreError(f"{store.url}: column {name!r} of {group}/ is not there; build the graph again")
@@ -177,10 +184,7 @@ class _GroupBits:
         self._grain = min(self._step, GRAIN_EDGES) if all(array.unit == 1 for array in self._arrays.values()) else self._step
         self._is_evaluated = np.zeros(-(-self._num_edges // self._grain), bool)
         self.mask = EdgeMask(np.zeros(self._num_edges // 64 + 1, np.uint64), rows)
-        self._rooms: SimpleQueue[dict[str, Array]] = SimpleQueue()
-        for _ in range(_num_threads()):
-            plain = {name: array for name, array in self._arrays.items() if isinstance(array, PlainArray)}
-            self._rooms.put({name: np.empty(min(self._step, self._num_edges), array.dtype) for name, array in plain.items()})
+        self._rooms = rooms
 
     def evaluate(self, start: int, stop: int, *, widen: bool) -> None:
         """Evaluate what has not been of a range, in this thread; where two do so at a time, they find the same."""
@@ -209,7 +213,9 @@ class _GroupBits:
         try:
             block = {}
             for name, array in self._arrays.items():
-                if name in room:
+                if isinstance(array, PlainArray):
+                    if name not in room:
+                        room[name] = np.empty(min(self._step, self._num_edges), array.dtype)
                     block[name] = room[name][: stop - start]
                     array.read_into(start, block[name])
                 else:
