@@ -68,7 +68,7 @@ def use_everything(folder: Path, progress: Progress) -> None:
 
 def _steps(folder: Path) -> Iterator[Step]:
     """Yield what to call, by name; each step may use the graphs of those before it."""
-    weighted, directed, named, counted = (folder / f"{name}.zarr" for name in ("weighted", "directed", "named", "counted"))
+    weighted, directed, named, counted, long = (folder / f"{name}.zarr" for name in ("weighted", "directed", "named", "counted", "long"))
     yield (
         "search",
         lambda: load_kernels(
@@ -81,7 +81,7 @@ def _steps(folder: Path) -> Iterator[Step]:
             ]
         ),
     )
-    yield "build graphs", lambda: _build(weighted, directed, named, counted)
+    yield "build graphs", lambda: _build(weighted, directed, named, counted, long)
     yield "merge graphs", lambda: [oocgraph.merge_graphs(one, one, folder / f"merged {one.name}") for one in (weighted, directed)]
     yield "sort", lambda: load_kernels(sort_calls())
     yield "change the order of vertices", lambda: load_kernels(vertex_order_calls("float64"))
@@ -100,12 +100,14 @@ def _steps(folder: Path) -> Iterator[Step]:
         yield f"ask the {graph.stem} graph", partial(_ask, graph)
     yield "search along some edges", lambda: oocgraph.bfs(weighted, 0, where="weight < 3", resources=Resources(client=False))
     yield "plan a search", lambda: oocgraph.plan_bfs(weighted, 4, source=0)
-    yield "sssp of a graph with integer weights", lambda: _call(counted, "sssp")
+    for graph in (counted, long):
+        yield f"sssp of the {graph.stem} graph", partial(_call, graph, "sssp")
     yield "condensation", lambda: oocgraph.condensation(directed, folder / "components.zarr", resources=Resources(client=False))
 
 
-def _build(weighted: Path, directed: Path, named: Path, counted: Path) -> None:
+def _build(weighted: Path, directed: Path, named: Path, counted: Path, long: Path) -> None:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     numbers = {name: number for number, name in enumerate(dict.fromkeys([*SOURCE, *TARGET]))}
     source, target = (np.array([numbers[name] for name in names]) for names in (SOURCE, TARGET))
@@ -113,6 +115,8 @@ def _build(weighted: Path, directed: Path, named: Path, counted: Path) -> None:
     oocgraph.build_csr(numbered, weighted, directed=False, weight="weight")
     integers = numbered.set_column(2, "weight", numbered["weight"].cast(pa.int64()))
     oocgraph.build_csr(integers, counted, directed=False, weight="weight")
+    beyond_int32 = integers.set_column(2, "weight", pc.multiply(integers["weight"], 1 << 32))
+    oocgraph.build_csr(beyond_int32, long, directed=False, weight="weight")
     oocgraph.build_csr(numbered.select(["source", "target"]), directed, directed=True)
     oocgraph.build_csr(pa.table({"source": SOURCE, "target": TARGET, "weight": WEIGHT}), named, directed=True, weight="weight")
 

@@ -54,6 +54,9 @@ LEAST_BYTES = 160 << 20
 """Least limit of a control group with which kernels are compiled: those of a search take 16 s, and 9 s with twice as much. With 150 MiB it
 took more than five minutes, in which libraries were read again and again."""
 
+BESIDE_BYTES = 110 << 20
+"""Of that, what is beside this process: a compiler of few kernels, and pages of its libraries."""
+
 PAGES_BYTES = 48 << 20
 """What pages of libraries need of a control group's limit, beside what processes hold."""
 
@@ -196,11 +199,11 @@ def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:
     BudgetError
         The control group's limit is too small.
     """
-    limit = cgroup_limit_bytes()
-    if limit is not None and limit < LEAST_BYTES:
+    limit, held = cgroup_limit_bytes(), own_bytes()
+    if limit is not None and limit < max(LEAST_BYTES, held + BESIDE_BYTES):
         raise BudgetError(
-            f"kernels have yet to be compiled, once, which takes {LEAST_BYTES >> 20} MiB, and the control group's limit is {limit >> 20} "
-            "MiB: make the same call once, or `oocgraph warm`, where there is more memory"
+            f"kernels have yet to be compiled, once, which takes {BESIDE_BYTES >> 20} MiB beside the {held >> 20} MiB of this process, and "
+            f"the control group's limit is {limit >> 20} MiB: make the same call once where there is more memory"
         )
     announce()
     progress(PHASE, 0, len(cold))
@@ -234,7 +237,7 @@ def own_bytes() -> int:
 def has_room() -> bool:
     """Whether kernels can be compiled beside what this process holds."""
     limit = cgroup_limit_bytes()
-    return limit is None or own_bytes() + LEAST_BYTES <= limit
+    return limit is None or own_bytes() + BESIDE_BYTES <= limit
 
 
 def num_compilers(num_kernels: int) -> int:
@@ -291,7 +294,7 @@ class _Compiler:
             if code == -signal.SIGKILL and limit is not None and limit < 2 * COMPILER_BYTES:
                 raise BudgetError(
                     f"kernels have yet to be compiled, once, and the process that did so was killed: the control group's limit is "
-                    f"{limit >> 20} MiB; make the same call once, or `oocgraph warm`, where there is more memory"
+                    f"{limit >> 20} MiB; make the same call once where there is more memory"
                 )
             self._said.seek(0)
             return self._said.read().decode(errors="replace").strip()[-500:] or f"exit code {self._process.returncode}"
