@@ -32,7 +32,8 @@ NUMBER_BYTES = 21
 WRITER_BYTES = 12 << 20
 """What Arrow's writer holds beside tables."""
 
-MIN_BLOCK_ENTRIES = 1 << 14
+MIN_BLOCK_ENTRIES, MIN_BLOCK_BYTES = 1 << 14, 8 << 20
+"""Stored entries of a table at the least, and bytes of them after which there are fewer: where ids are long."""
 
 
 class EdgeTables:
@@ -88,7 +89,7 @@ class EdgeTables:
 def table_blocks(store: CSRStore, *, budget: Budget, num_threads: int, text: bool = False) -> Iterator[RowBlock]:
     """Cut the edges into blocks, as large as what is left of the budget allows."""
     each = budget.available_bytes // copies(num_threads) // entry_bytes(store, text=text)
-    yield from row_blocks(store, "out", max_entries=min(BLOCK_ENTRIES, MIN_BLOCK_ENTRIES + each), whole_rows=False)
+    yield from row_blocks(store, "out", max_entries=min(BLOCK_ENTRIES, _least_entries(store, text=text) + each), whole_rows=False)
 
 
 def charge_tables(store: CSRStore, *, budget: Budget, num_threads: int, text: bool = False) -> None:
@@ -104,7 +105,12 @@ def charge_tables(store: CSRStore, *, budget: Budget, num_threads: int, text: bo
     budget.reserve("ids of all vertices", _ids_bytes(store) + sum(2 * _string_bytes(store, name) for name in texts))
     chunks = sum(decoded_bytes(store.array(f"out/{name}")) for name in ("indices", "indptr", *a.columns))
     budget.reserve("row starts", 3 * 8 * BLOCK_ROWS)
-    budget.reserve("tables", WRITER_BYTES + copies(num_threads) * (MIN_BLOCK_ENTRIES * entry_bytes(store, text=text) + chunks))
+    block = _least_entries(store, text=text) * entry_bytes(store, text=text) + chunks
+    budget.reserve("tables", WRITER_BYTES + copies(num_threads) * block)
+
+
+def _least_entries(store: CSRStore, *, text: bool) -> int:
+    return min(MIN_BLOCK_ENTRIES, max(1, MIN_BLOCK_BYTES // entry_bytes(store, text=text)))
 
 
 def copies(num_threads: int) -> int:

@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 ROW_BYTES, ID_COPIES = 64, 8
 """What a row takes: numbers, positions and encoded pages; and how often each of its ids is held, as read, joined, taken and encoded."""
 
-BLOCK_BYTES = 128 << 20
+BLOCK_BYTES = 64 << 20
 """What a block holds at the most, if more than a row fits."""
 
 
@@ -81,7 +81,7 @@ def most_rows(num_id_bytes: int) -> int:
     Examples
     --------
     >>> most_rows(8), most_rows(100), most_rows(100_000)
-    (1048576, 131072, 128)
+    (524288, 65536, 64)
     """
     return 1 << max(1, BLOCK_BYTES // row_bytes(num_id_bytes)).bit_length() - 1
 

@@ -90,7 +90,7 @@ def rows_of(num_ids: int, num_id_bytes: int) -> int:
     Examples
     --------
     >>> rows_of(10, 8), rows_of(1 << 24, 8), rows_of(1 << 31, 8), rows_of(1 << 24, 5000)
-    (32768, 131072, 524288, 2048)
+    (32768, 131072, 524288, 1024)
     """
     return min(MAX_ROWS, max(MIN_ROWS, 1 << (-(-num_ids // MANY_GROUPS) - 1).bit_length()), most_rows(num_id_bytes))
 

@@ -29,6 +29,10 @@ RANGE_BYTES = 4 << 20
 """A coalesced range is cut at multiples of this, which bounds the memory of a scattered read."""
 
 
+FEW_STRINGS = 128
+"""Strings that are read together without a look at how long they are."""
+
+
 def coalesced(array: StoredArray, positions: Array, itemsize: int) -> Iterator[tuple[int, int]]:
     """Cut ascending positions into runs ``lo, hi`` of `positions` that one read serves; `itemsize` is what an element costs.
 
@@ -136,10 +140,22 @@ class StringColumn:
         import pyarrow as pa
 
         parts = [pa.nulls(0, pa.large_string())]
-        for lo, hi in coalesced(self.array, positions, 32):  # about an offset and a short string each
-            first = int(positions[lo])
-            parts.append(self.read(first, int(positions[hi - 1]) + 1).take(from_numbers(positions[lo:hi] - first)))
+        for some in self._runs(positions):
+            parts.append(self.read(int(some[0]), int(some[-1]) + 1).take(from_numbers(some - some[0])))
         return pa.concat_arrays(parts)
+
+    def _runs(self, positions: Array) -> Iterator[Array]:
+        """Cut ascending positions into runs that one read serves, as `coalesced` does; of long strings sooner."""
+        each = max(32, self._bytes.length // max(1, self.length))  # about an offset and a short string
+        for lo, hi in coalesced(self.array, positions, each):
+            rest = positions[lo:hi]
+            while rest.size:
+                first, stop = int(rest[0]), int(rest[-1]) + 1
+                if stop - first > FEW_STRINGS:
+                    stop = max(first + 1, self.within(first, stop, RANGE_BYTES))
+                end = int(np.searchsorted(rest, stop))
+                yield rest[:end]
+                rest = rest[end:]
 
     def within(self, start: int, stop: int, num_bytes: int) -> int:
         """Return up to where, `stop` at most, values from `start` on can be read at once within so many bytes; offsets are held twice."""

@@ -29,6 +29,9 @@ READ_OFFSETS = 8
 _PAGE_IDS = 512
 """Ids of one page: what bisection reads at once (of a compressed column: a chunk)."""
 
+_MOST_BYTES = 256 << 10
+"""Bytes of a page, about: one of long strings has fewer."""
+
 
 def id_column(store: GraphArrays, name: str) -> Column:
     """Return a column of the store's ids."""
@@ -101,14 +104,14 @@ class IdPages:
         self.column = id_column(store, name)
         self.length = self.column.length
         array = self.column.array
-        self._size = array.chunk_length if isinstance(array, ZarrArray) else _PAGE_IDS
+        self._size = array.chunk_length if isinstance(array, ZarrArray) else min(_PAGE_IDS, max(1, _MOST_BYTES // id_bytes(store, name)))
         self._first, self._values = 0, np.empty(0)
         self._implied = store.attributes.implied_ids if self.length > self._size else None
 
     @property
     def num_reads(self) -> int:
         """Pages that a bisection reads."""
-        return (-(-self.length // _PAGE_IDS)).bit_length() + 1
+        return (-(-self.length // self._size)).bit_length() + 1
 
     def __getitem__(self, position: int) -> Any:
         values = self._page(position // self._size)

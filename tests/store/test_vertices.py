@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from oocgraph import bfs, build_csr, open_runtime
 from oocgraph.errors import ArgumentTypeError, VertexNotFoundError
-from oocgraph.store import layout, vertices
+from oocgraph.store import columns, id_order, layout, vertices
+from oocgraph.store.columns import StringColumn
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
 from tests.reference_build import reference_build
@@ -192,6 +193,25 @@ def test_any_strings_are_ids(tmp_path, edges, block_size):
     assert [one for block in blocks for one in block] == sorted({*src, *dst}, key=str.encode)
     number = truth(store)
     assert ids.vertices_of(src).tolist() == [number.get(one, -1) for one in src]
+
+
+def test_long_ids_are_looked_up_in_few_bytes(tmp_path, monkeypatch):
+    """Those of many vertices by a stream of blocks, each of few of them; of few by pages, likewise."""
+    names = [f"{i:04d}" + "z" * (9000 if i % 7 == 0 else 3) for i in range(900)]
+    store = string_store(tmp_path / "s.zarr", names, names[1:] + names[:1])
+    ids, number = VertexIds(store), truth(store)
+    read, plain = [], StringColumn.read
+    monkeypatch.setattr(StringColumn, "read", lambda self, *where: read.append(plain(self, *where)) or read[-1])
+    monkeypatch.setattr(vertices, "TEXT_BYTES", 1 << 16)
+    monkeypatch.setattr(id_order, "_MOST_BYTES", 1 << 14)
+    monkeypatch.setattr(columns, "RANGE_BYTES", 1 << 16)
+    for seek in (0, 1 << 20):  # by bisection, and by a stream
+        monkeypatch.setattr(vertices, "_SEEK_IDS", seek)
+        for wanted in (names, names[::50], names[:1]):
+            found = ids.vertices_of(wanted)
+            assert found.tolist() == [number[one] for one in wanted]
+            assert ids.ids_of(found).tolist() == wanted
+    assert max(one.nbytes for one in read) < 128 << 10
 
 
 def test_a_vertex_is_in_its_graph(sparse, named):
