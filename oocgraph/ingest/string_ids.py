@@ -197,7 +197,7 @@ def _evenly(sample: Any, num_ranges: int) -> Any:
 def _distinct_of_bin(files: TextFiles, index: int, most_bytes: int, seed: int) -> Iterator[Any]:
     """Distinct strings of a bin, ascending; those of one that has more than fit in memory are dealt to more files first."""
     found = pa.nulls(0, pa.large_binary())
-    for arrays in _gathered(files, index, most_bytes // 2):
+    for arrays in _gathered(files, index, most_bytes):
         found = _distinct([found, *arrays], seed)
         if found.nbytes > most_bytes and len(found) > 1:
             break
