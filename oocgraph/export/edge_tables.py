@@ -6,11 +6,14 @@ each, or the strings); threads turn blocks of edges into tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from oocgraph.allocator import map_buffers_of_codecs
 from oocgraph.arrow import NUM_VERTICES_KEY, from_numbers
 from oocgraph.errors import OutputError
 from oocgraph.memory import Budget
@@ -19,6 +22,7 @@ from oocgraph.store.columns import IntColumn, StringColumn, id_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import VERTEX_ID, string_arrays
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
+from oocgraph.types import Array
 
 BLOCK_ENTRIES = 1 << 20
 """Stored entries of one table."""
@@ -35,6 +39,9 @@ WRITER_BYTES = 12 << 20
 MIN_BLOCK_ENTRIES, MIN_BLOCK_BYTES = 1 << 14, 8 << 20
 """Stored entries of a table at the least, and bytes of them after which there are fewer: where ids are long."""
 
+STRINGS_SHARE = 4
+"""One in so many of the bytes of a table on its way are its strings, which are held as taken and as encoded."""
+
 
 class EdgeTables:
     """Makes tables of blocks of edges.
@@ -43,6 +50,8 @@ class EdgeTables:
     ----------
     store
         The graph.
+    text
+        Whether the tables become text, which has strings of edge columns as often as edges do.
 
     Attributes
     ----------
@@ -57,9 +66,10 @@ class EdgeTables:
         An edge column is called source or target.
     """
 
-    def __init__(self, store: CSRStore) -> None:
+    def __init__(self, store: CSRStore, *, text: bool = False) -> None:
         import pyarrow as pa
 
+        self._is_text = text
         a = store.attributes
         if clash := {"source", "target"} & set(a.columns):
             raise OutputError(f"the edge column {clash.pop()!r} has the name of a column of ids; export to .npz, or rename it at the build")
@@ -72,18 +82,34 @@ class EdgeTables:
         if a.implied_ids is not None and a.implied_ids[0] == 0:  # so that a build from this file has the isolated vertices too
             self.schema = self.schema.with_metadata({NUM_VERTICES_KEY: str(a.implied_ids[1])})
 
-    def table(self, block: RowBlock) -> Any:
-        """Return the edges of a block; of an undirected edge the entry that has the smaller store number first."""
+    def tables(self, block: RowBlock) -> Iterable[Any]:
+        """Return the edges of a block, of an undirected edge the entry that has the smaller store number first.
+
+        In one table, or, where strings are much longer than the graph's are on average, in several that are made as they are asked for.
+        """
+        entries = max(block.num_entries, _least_entries(self._store, text=self._is_text))
+        return self._tables(block, entries * entry_bytes(self._store, text=self._is_text) // STRINGS_SHARE)
+
+    def _tables(self, block: RowBlock, most_bytes: int) -> Iterable[Any]:
         import pyarrow as pa
 
         store = self._store
         rows, neighbours = block.rows(), store.array("out/indices").read(block.start, block.stop)
         kept = slice(None) if store.attributes.directed else rows <= neighbours
-        columns = [self._ids.take(from_numbers(rows[kept])), self._ids.take(from_numbers(neighbours[kept]))]
+        taken = [(self._ids, rows[kept]), (self._ids, neighbours[kept])]
         for name in store.attributes.columns:
-            values = from_numbers(store.array(f"out/{name}").read(block.start, block.stop)[kept])
-            columns.append(pa.DictionaryArray.from_arrays(values, self._texts[name]) if name in self._texts else values)
-        return pa.Table.from_arrays(columns, schema=self.schema)
+            taken.append((self._texts.get(name), store.array(f"out/{name}").read(block.start, block.stop)[kept]))
+        expanded = taken if self._is_text else taken[:2]
+        if block.num_entries > 1 and sum(_bytes_at(strings, places) for strings, places in expanded) > most_bytes:
+            middle = (block.start + block.stop) // 2
+            halves = [replace(block, stop=middle), replace(block, start=middle)]
+            map_buffers_of_codecs()  # those of many small tables would leave holes
+            return chain.from_iterable(self._tables(half, most_bytes) for half in halves)
+        columns = [ids.take(from_numbers(places)) for ids, places in taken[:2]]
+        for strings, values in taken[2:]:
+            numbers = from_numbers(values)
+            columns.append(numbers if strings is None else pa.DictionaryArray.from_arrays(numbers, strings))
+        return [pa.Table.from_arrays(columns, schema=self.schema)]
 
 
 def table_blocks(store: CSRStore, *, budget: Budget, num_threads: int, text: bool = False) -> Iterator[RowBlock]:
@@ -129,6 +155,14 @@ def entry_bytes(store: CSRStore, *, text: bool) -> int:
     numbers = len(store.attributes.columns) - len(strings)
     ends = 2 * (NUMBER_BYTES if store.attributes.id_kind == "int64" else 4 + id_bytes(store, VERTEX_ID))
     return taken + 3 * (ends + numbers * (NUMBER_BYTES + 4) + 2 * (4 + lengths))
+
+
+def _bytes_at(strings: Any, places: Array) -> int:
+    """Return the bytes of strings at some places, each as often as it is there; 0 of numbers."""
+    if strings is None or strings.type != "large_string" or not places.size:
+        return 0
+    offsets = np.frombuffer(strings.buffers()[1], np.int64)[strings.offset :]
+    return int(offsets[places + 1].sum() - offsets[places].sum())
 
 
 def _string_bytes(store: CSRStore, name: str) -> int:

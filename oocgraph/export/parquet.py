@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,15 @@ def write_parquet(job: Job, file: Path, _: str | None) -> None:
 
     tables, done = EdgeTables(job.store), job.counter()
 
-    def table(block: RowBlock) -> tuple[int, Any]:
-        return block.num_entries, tables.table(block)
+    def made(block: RowBlock) -> tuple[int, Iterable[Any]]:
+        return block.num_entries, tables.tables(block)
 
     blocks = table_blocks(job.store, budget=job.budget, num_threads=job.workers.num_threads)
-    options = {"compression": "zstd", "compression_level": 1, "use_dictionary": tables.texts or False, "write_statistics": True}
+    short = [name for name in tables.schema.names if tables.schema.field(name).type != "large_string"]  # statistics are held until the end
+    options = {"compression": "zstd", "compression_level": 1, "use_dictionary": tables.texts or False, "write_statistics": short or False}
     with pq.ParquetWriter(str(file), tables.schema, **options) as writer:
-        for num_entries, part in job.workers.ordered(table, blocks):
-            if part.num_rows:
-                writer.write_table(part, row_group_size=part.num_rows)
+        for num_entries, parts in job.workers.ordered(made, blocks):
+            for part in parts:
+                if part.num_rows:
+                    writer.write_table(part, row_group_size=part.num_rows)
             done(num_entries)

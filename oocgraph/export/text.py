@@ -9,7 +9,7 @@ graph, else ``general``; ``pattern``, ``integer`` or ``real``; rows and columns 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +54,14 @@ def write_table_text(job: Job, file: Path, _: str | None) -> None:
     """
     import pyarrow as pa
 
-    tables = EdgeTables(job.store)
+    tables = EdgeTables(job.store, text=True)
     delimiter = "\t" if job.form.startswith(".tsv") else ","
 
-    def text(block: RowBlock) -> bytes:
-        table = tables.table(block)
+    def texts(block: RowBlock) -> Iterable[bytes]:
+        found = tables.tables(block)
+        return list(map(text, found)) if isinstance(found, list) else map(text, found)
+
+    def text(table: Any) -> bytes:
         for name in table.column_names[NUM_ENDS:]:
             if table.schema.field(name).type == pa.uint64():
                 _refuse_wide(job, name, to_numbers(table.column(name).combine_chunks()))
@@ -71,7 +74,7 @@ def write_table_text(job: Job, file: Path, _: str | None) -> None:
         return written
 
     header = header_text(tables.schema, delimiter)
-    _write(job, file, header, table_blocks(job.store, budget=job.budget, num_threads=job.workers.num_threads, text=True), text)
+    _write(job, file, header, table_blocks(job.store, budget=job.budget, num_threads=job.workers.num_threads, text=True), texts)
 
 
 def _refuse_strings(job: Job, table: Any) -> None:
@@ -122,7 +125,7 @@ def write_matrix(job: Job, file: Path, column: str | None) -> None:
     store, a = job.store, job.store.attributes
     position = input_positions(store) if job.order == "input" else np.arange(store.num_rows, dtype=np.uint32)
 
-    def text(block: RowBlock) -> bytes:
+    def text(block: RowBlock) -> list[bytes]:
         ends = [position[one] for one in (block.rows(), store.array("out/indices").read(block.start, block.stop))]
         kept = slice(None) if a.directed else ends[0] >= ends[1]
         columns = [from_numbers(end[kept].astype(np.int64) + 1) for end in ends]
@@ -131,7 +134,7 @@ def write_matrix(job: Job, file: Path, column: str | None) -> None:
             if values.dtype == np.uint64:
                 _refuse_wide(job, column, values)
             columns.append(from_numbers(values))
-        return table_text(pa.Table.from_arrays(columns, names=["row", "column", "value"][: len(columns)]), " ")
+        return [table_text(pa.Table.from_arrays(columns, names=["row", "column", "value"][: len(columns)]), " ")]
 
     each = MIN_BLOCK_ENTRIES + job.budget.available_bytes // (job.workers.num_threads + 2) // ENTRY_BYTES
     blocks = row_blocks(store, "out", max_entries=min(BLOCK_ENTRIES, each), whole_rows=False)
@@ -162,8 +165,8 @@ def _matrix_header(job: Job, column: str | None) -> str:
     return f"%%MatrixMarket matrix coordinate {field} {symmetry}\n{comment}{size} {size} {a.num_edges}\n"
 
 
-def _write(job: Job, file: Path, header: bytes, blocks: Iterator[RowBlock], text: Callable[[RowBlock], bytes]) -> None:
-    parts = _texts(job, header, blocks, text)
+def _write(job: Job, file: Path, header: bytes, blocks: Iterator[RowBlock], texts: Callable[[RowBlock], Iterable[bytes]]) -> None:
+    parts = _texts(job, header, blocks, texts)
     if job.form.endswith(".gz"):
         parts = job.workers.ordered(_packed, _pieces(parts))
     with file.open("wb") as stream:
@@ -171,12 +174,12 @@ def _write(job: Job, file: Path, header: bytes, blocks: Iterator[RowBlock], text
             stream.write(part)
 
 
-def _texts(job: Job, header: bytes, blocks: Iterator[RowBlock], text: Callable[[RowBlock], bytes]) -> Iterator[bytes]:
+def _texts(job: Job, header: bytes, blocks: Iterator[RowBlock], texts: Callable[[RowBlock], Iterable[bytes]]) -> Iterator[bytes]:
     """Iterate over the text of the file, however the blocks are cut."""
     yield header
     done = job.counter()
-    for num_entries, part in job.workers.ordered(lambda block: (block.num_entries, text(block)), blocks):
-        yield part
+    for num_entries, parts in job.workers.ordered(lambda block: (block.num_entries, texts(block)), blocks):
+        yield from parts
         done(num_entries)
 
 

@@ -113,6 +113,11 @@ def balanced_bins(low: int, high: int, num_bins: int, weights: Weights) -> KeyBi
     high = max(high, low + 1)
     starts = cell_starts(low, high)
     below = np.asarray(weights(np.array(starts, np.uint64)), np.float64) if high < 2**64 else _below_all(starts, weights)
+    return bins_of_cells(low, high, num_bins, starts, below)
+
+
+def bins_of_cells(low: int, high: int, num_bins: int, starts: list[int], below: Array) -> KeyBins:
+    """`balanced_bins` where the weight below the start of each cell, and below `high`, is known: float64."""
     below = below - below[0]
     total = below[-1] if below[-1] > 0 else 1.0
     middle = (below[:-1] + below[1:]) / 2

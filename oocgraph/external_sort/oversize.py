@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from oocgraph.external_sort.bins import BinFiles
-from oocgraph.external_sort.key_bins import KeyBins, balanced_bins, cell_starts, dropped_bits, one_bin
+from oocgraph.external_sort.key_bins import KeyBins, bins_of_cells, cell_starts, dropped_bits, one_bin
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Scratch, Workers
 from oocgraph.kernels.build import count_cells
@@ -152,4 +152,4 @@ def _exact_bins(piece: Piece[RangedFiles], capacity: int) -> KeyBins:
             break
         low, high = starts[fullest], starts[fullest + 1]
     below = np.append(0, np.cumsum(counts, dtype=np.float64))
-    return balanced_bins(low, high, min(MAX_SPLIT, 2 * -(-piece.count // capacity)), lambda _: below)
+    return bins_of_cells(low, high, min(MAX_SPLIT, 2 * -(-piece.count // capacity)), starts, below)

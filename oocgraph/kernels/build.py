@@ -359,7 +359,7 @@ def memory_build_calls(dtypes: Iterable[np.dtype[Any]] = ()) -> list[Call]:
         (add_degrees, (keys, one, True, numbers, np.zeros(1, np.uint8))),
         (rename_rows, (keys, one, numbers, zero, keys)),
         (rename_cols, (keys, numbers, zero, one, True, keys, keys)),
-        *((sum_groups, (np.zeros(1, dtype), ids, np.zeros(1))) for dtype in (np.float32, np.float64) if dtype in set(dtypes)),
+        *([(sum_groups, (np.zeros(1), ids, np.zeros(1)))] if any(dtype.kind == "f" for dtype in dtypes) else []),
     ]
 
 

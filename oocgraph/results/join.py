@@ -82,6 +82,10 @@ class Join:
         return np.flatnonzero((numbers < 0) & among(vertices, self.isolated_ids))
 
 
+class LongIdsError(Exception):
+    """The ids that vertices are named after are more bytes than may be held at once: fewer vertices have to be joined."""
+
+
 def values_at(stored: StoreOrdered, numbers: Array, isolated: Any, dtype: Any) -> Array:
     """Return the values at some store numbers as an array of a dtype; that of vertices without one (-1) is `isolated`."""
     if not stored.size:
@@ -109,6 +113,11 @@ def named_after(ids: VertexIds, stored: StoreOrdered, numbers: Array, found: Arr
         User ids.
     own : positions, or (n,) bool
         Those of the others that are named after themselves.
+
+    Raises
+    ------
+    LongIdsError
+        These are several strings, of more than ``ids.most_bytes``.
     """
     if ids.kind == "int64":
         return _integers_named_after(ids, stored, numbers, found, vertices, own)
@@ -118,6 +127,8 @@ def named_after(ids: VertexIds, stored: StoreOrdered, numbers: Array, found: Arr
 def _strings_named_after(ids: VertexIds, after: Array, found: Array, vertices: Ids, own: Array) -> Ids:
     import pyarrow as pa
 
+    if ids.are_too_long(after):
+        raise LongIdsError
     first, place = ids.first if len(ids.first) else vertices[:0], np.full(found.size, -1, np.int64)
     is_held = after < len(first)
     if is_held.all() and not place[own].size:

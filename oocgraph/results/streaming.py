@@ -7,12 +7,15 @@ then ids of vertices that others are named after (`oocgraph.store.vertices.Verte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
+from oocgraph.allocator import map_buffers_of_codecs
 from oocgraph.config import settings
 from oocgraph.external_sort.workers import Workers
+from oocgraph.results.join import LongIdsError
 from oocgraph.store.columns import Ids, id_bytes
 from oocgraph.store.layout import SORTED_ID
 from oocgraph.types import Array
@@ -21,12 +24,16 @@ if TYPE_CHECKING:
     from oocgraph.results.base import VertexResult
 
 _T = TypeVar("_T")
+_Block = tuple[int, Ids, Array]  # where it begins, ids and store numbers
 
 ROW_BYTES, ID_COPIES = 64, 8
 """What a row takes: numbers, positions and encoded pages; and how often each of its ids is held, as read, joined, taken and encoded."""
 
-BLOCK_BYTES = 64 << 20
-"""What a block holds at the most, if more than a row fits."""
+BLOCK_BYTES, LEAST_BYTES = 64 << 20, 4 << 20
+"""What a block holds at the most, if more than a row fits, and what any may hold."""
+
+NAMED_SHARE = 4
+"""One in so many of the bytes of a block are ids that its vertices are named after: of a hub's long id many copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,7 @@ def room_of(result: VertexResult, size: int, *, spent_bytes: int, is_busy: bool)
 
 
 def stream_result(result: VertexResult, columns: Sequence[str], size: int, make: Make[_T], *, room: Room) -> Iterator[_T]:
-    """Iterate over what `make` makes of the blocks of a result, of `size` ids each, ascending.
+    """Iterate over what `make` makes of the blocks of a result, of `size` ids each, ascending; of fewer where others have long names.
 
     Parameters
     ----------
@@ -116,29 +123,40 @@ def stream_result(result: VertexResult, columns: Sequence[str], size: int, make:
     """
     if result.ids.num_ids <= size:
         room = Room(0, room.held_bytes)
-    reader = _with_ids(result, columns, room.held_bytes)
+    reader = _with_ids(result, columns, size, room.held_bytes)
 
-    def join(block: tuple[int, Ids, Array]) -> _T:
+    def join(block: _Block) -> Iterable[_T]:
         start, vertices, numbers = block
-        return make(start, vertices, reader.values_of(columns, vertices, numbers, start) if columns else {})
+        try:
+            return [make(start, vertices, reader.values_of(columns, vertices, numbers, start) if columns else {})]
+        except LongIdsError:
+            map_buffers_of_codecs()  # those of many small blocks would leave holes
+            return chain.from_iterable(map(join, _halves(block)))  # one at a time, as they are asked for
 
     blocks = _numbered(result.ids.stored_blocks(size))
     if not room.num_threads:
-        yield from map(join, blocks)
+        yield from chain.from_iterable(map(join, blocks))
         return
     with Workers(room.num_threads) as workers, Workers(1) as reading:
-        yield from workers.ordered(join, reading.ahead(blocks) if room.reads_ahead else blocks)
+        yield from chain.from_iterable(workers.ordered(join, reading.ahead(blocks) if room.reads_ahead else blocks))
 
 
-def _with_ids(result: VertexResult, columns: Sequence[str], num_bytes: int) -> VertexResult:
-    """Return a copy of a result that holds ids, if it has columns of ids and there is room for some."""
-    if not num_bytes or not any(result.has_ids(name) for name in columns):
+def _with_ids(result: VertexResult, columns: Sequence[str], size: int, num_bytes: int) -> VertexResult:
+    """Return a copy of a result that holds ids, if it has columns of ids, of so many bytes; and whose blocks have few bytes of them."""
+    if not any(result.has_ids(name) for name in columns):
         return result
-    return replace(result, ids=result.ids.holding(num_bytes))
+    block_bytes = max(LEAST_BYTES, size * row_bytes(id_bytes(result.ids.store, SORTED_ID)))
+    return replace(result, ids=result.ids.holding(num_bytes, most_bytes=block_bytes // NAMED_SHARE))
 
 
-def _numbered(blocks: Iterator[tuple[Ids, Array]]) -> Iterator[tuple[int, Ids, Array]]:
+def _numbered(blocks: Iterator[tuple[Ids, Array]]) -> Iterator[_Block]:
     start = 0
     for vertices, numbers in blocks:
         yield start, vertices, numbers
         start += numbers.size
+
+
+def _halves(block: _Block) -> list[_Block]:
+    start, vertices, numbers = block
+    middle = numbers.size // 2
+    return [(start, vertices[:middle], numbers[:middle]), (start + middle, vertices[middle:], numbers[middle:])]

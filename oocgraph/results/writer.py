@@ -153,6 +153,8 @@ def parquet_options(result: VertexResult) -> dict[str, Any]:
     """Return options of pyarrow's writer."""
     few = [name for name, kind in result.columns.items() if kind == "int32"]  # dictionaries of ids would be as large as the ids
     options: dict[str, Any] = {"compression": "zstd", "use_dictionary": few}
+    if result.ids.kind == "string":  # statistics are held until the end: of names that are not in order, for nothing
+        options["write_statistics"] = ["vertex", *(name for name, kind in result.columns.items() if kind != ID)]
     if result.ids.kind == "int64":  # they ascend: a quarter of the time, and next to no bytes
         options["column_encoding"] = {"vertex": "DELTA_BINARY_PACKED"}
     return options

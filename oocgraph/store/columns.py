@@ -32,13 +32,16 @@ RANGE_BYTES = 4 << 20
 FEW_STRINGS = 128
 """Strings that are read together without a look at how long they are."""
 
+READ_STRINGS = 1 << 16
+"""Strings whose lengths are looked at together."""
+
 
 def coalesced(array: StoredArray, positions: Array, itemsize: int) -> Iterator[tuple[int, int]]:
     """Cut ascending positions into runs ``lo, hi`` of `positions` that one read serves; `itemsize` is what an element costs.
 
     Where a chunk is decoded as a whole, each is read once.
     """
-    gap, span = max(1, COALESCE_BYTES // itemsize), RANGE_BYTES // itemsize
+    gap, span = max(1, COALESCE_BYTES // itemsize), max(1, RANGE_BYTES // itemsize)
     if array.unit > 1:
         gap = span = array.chunk_length
     cut = (np.diff(positions) > gap) | (positions[1:] // span != positions[:-1] // span)
@@ -85,6 +88,14 @@ class Column(Protocol):
         """Return the values at ascending positions."""
         ...
 
+    def lengths_at(self, positions: Array) -> Array:
+        """Return the bytes of the values at ascending positions: int64."""
+        ...
+
+    def longest(self) -> int:
+        """Return the bytes of the longest value; reads all offsets of strings."""
+        ...
+
     def within(self, start: int, stop: int, num_bytes: int) -> int:
         """Return up to where, `stop` at most, values from `start` on can be read at once within so many bytes."""
         ...
@@ -104,6 +115,14 @@ class IntColumn:
     def read_at(self, positions: Array) -> Array:
         """Return the values at ascending positions as int64."""
         return read_at(self.array, positions).astype(np.int64, copy=False)
+
+    def lengths_at(self, positions: Array) -> Array:
+        """Return the bytes of the values at ascending positions: int64."""
+        return np.full(positions.size, 8, np.int64)
+
+    def longest(self) -> int:
+        """Return the bytes of the longest value."""
+        return 8
 
     def within(self, start: int, stop: int, num_bytes: int) -> int:
         """Return up to where, `stop` at most, values from `start` on can be read at once within so many bytes."""
@@ -143,6 +162,16 @@ class StringColumn:
         for some in self._runs(positions):
             parts.append(self.read(int(some[0]), int(some[-1]) + 1).take(from_numbers(some - some[0])))
         return pa.concat_arrays(parts)
+
+    def lengths_at(self, positions: Array) -> Array:
+        """Return the bytes of the values at ascending positions: int64."""
+        offsets = read_at(self.array, np.column_stack([positions, positions + 1]).ravel())
+        return offsets[1::2] - offsets[::2]
+
+    def longest(self) -> int:
+        """Return the bytes of the longest value; reads all offsets of strings."""
+        starts = range(0, self.length, READ_STRINGS)
+        return max((int(np.diff(self.array.read(start, min(self.length, start + READ_STRINGS) + 1)).max()) for start in starts), default=0)
 
     def _runs(self, positions: Array) -> Iterator[Array]:
         """Cut ascending positions into runs that one read serves, as `coalesced` does; of long strings sooner."""

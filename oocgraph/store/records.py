@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import DuplicateEdgeError, InputError
-from oocgraph.kernels.build import sum_groups
 from oocgraph.store.layout import WEIGHT
+from oocgraph.store.sums import sums_of, terms, total
 from oocgraph.types import MAX_UINT32_VERTICES, Array, Duplicates
 
 Records = tuple[Array, ...]
@@ -166,7 +166,7 @@ def drop_duplicates(records: Records, payload: Payload) -> Records:
     DuplicateRows
         ``duplicates="error"`` and there is a group of several.
     InputError
-        A sum of integer weights does not fit their dtype.
+        A sum of weights does not fit their dtype.
     """
     num_extra = len(payload.extra)
     starts = group_starts(records, num_extra)
@@ -182,7 +182,7 @@ def drop_duplicates(records: Records, payload: Payload) -> Records:
         if payload.duplicates == "max":
             chosen = np.append(starts[1:], size) - 1
         if payload.sums:
-            weight = _sums(records[-1], starts)
+            weight = total(sums_of(terms(records[-1]), starts), records[-1].dtype)
     kept = [values[chosen] for values in records]
     if weight is not None:
         kept[-1] = weight
@@ -216,64 +216,42 @@ def reduce_blocks(blocks: Iterable[Records], payload: Payload) -> Iterator[Recor
     Records
         Those that remain, ascending.
     """
+    if payload.sums:
+        yield from _sum_blocks(blocks, payload)
+        return
     held: Records | None = None  # of a group that may go on
     for block in blocks:
-        records = (*block[:-1], block[-1].astype(_wide(block[-1].dtype))) if payload.sums else block
-        if held is not None:
-            records = tuple(np.concatenate(both) for both in zip(held, records, strict=True))
+        records = block if held is None else _joined(held, block)
         kept = drop_duplicates(records, payload)
         if payload.duplicates == "keep":
             yield kept
             continue
-        yield _narrowed(tuple(values[:-1] for values in kept), payload)
+        yield tuple(values[:-1] for values in kept)
         held = tuple(values[-1:].copy() for values in kept)
         if payload.needs_rows:
             at = 1 + len(payload.extra)
             held = (*held[:at], records[at][-1:].copy(), *held[at:])
     if held is not None:
-        yield _narrowed(drop_duplicates(held, payload), payload)
+        yield drop_duplicates(held, payload)
 
 
-def _narrowed(records: Records, payload: Payload) -> Records:
-    """Return records whose weights, if they are sums in 64 bits, are of their own dtype."""
-    if not payload.sums or payload.weight is None:
-        return records
-    weights, dtype = records[-1], payload.weight[1]
-    with np.errstate(over="ignore", invalid="ignore"):
-        narrow = weights.astype(dtype)
-    if np.any(np.isinf(narrow) != np.isinf(weights)) or (dtype.kind != "f" and np.any(narrow != weights)):
-        raise _too_much(dtype)
-    return (*records[:-1], narrow)
+def _sum_blocks(blocks: Iterable[Records], payload: Payload) -> Iterator[Records]:
+    """`reduce_blocks` where the weights of duplicates are added."""
+    held: tuple[Records, Records] | None = None  # of a group that may go on
+    for block in blocks:
+        records, added = block[:-1], terms(block[-1])
+        if held is not None:
+            records, added = _joined(held[0], records), _joined(held[1], added)
+        starts = group_starts(records, len(payload.extra))
+        kept, sums = tuple(values[starts] for values in records), sums_of(added, starts)
+        yield (*(values[:-1] for values in kept), total(tuple(values[:-1] for values in sums), block[-1].dtype))
+        held = tuple(values[-1:].copy() for values in kept), tuple(values[-1:].copy() for values in sums)
+    if held is not None:
+        yield (*held[0], total(held[1], list(payload.stored.values())[-1]))
 
 
-def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return in what numbers are summed."""
-    return np.dtype({"f": np.float64, "u": np.uint64}.get(dtype.kind, np.int64))
-
-
-def _sums(weights: Array, starts: Array) -> Array:
-    """Sum of each group, accumulated in 64 bits in the order of the weights, which ascend."""
-    dtype = weights.dtype
-    if dtype.kind == "f":
-        sums = np.empty(starts.size)
-        sum_groups(weights if dtype.itemsize > 2 else weights.astype(np.float32), starts, sums)
-        with np.errstate(over="ignore", invalid="ignore"):
-            narrow = sums.astype(dtype)
-        infinite = np.flatnonzero(np.isinf(narrow))
-        if infinite.size and not np.all(np.logical_or.reduceat(np.isinf(weights), starts)[infinite]):
-            raise _too_much(dtype)
-        return narrow
-    sums = np.add.reduceat(weights, starts, dtype=_wide(dtype))
-    estimate = np.add.reduceat(weights.astype(np.float64), starts)
-    narrow = sums.astype(dtype)
-    if np.any(narrow != sums) or np.any(np.abs(sums.astype(np.float64) - estimate) > 1e-6 * np.abs(estimate) + 1):
-        raise _too_much(dtype)
-    return narrow
-
-
-def _too_much(dtype: np.dtype[Any]) -> InputError:
-    remedy = "give them as float64 or int64" if dtype.kind != "f" else "give them as float64" if dtype.itemsize < 8 else "scale them down"
-    return InputError(f"the weights of duplicate edges sum to more than {dtype} can hold; {remedy}")
+def _joined(one: Records, other: Records) -> Records:
+    return tuple(np.concatenate(both) for both in zip(one, other, strict=True))
 
 
 class DuplicateRows(Exception):

@@ -49,6 +49,8 @@ class VertexIds:
         Ids of the input, isolated ones included.
     first : (k,) int64, or pyarrow.LargeStringArray
         Ids of the first vertices by store number that are held: none, unless asked for by `holding`.
+    most_bytes : int, optional
+        Strings that other vertices may be named after at once; whoever joins them has fewer vertices then.
     """
 
     def __init__(self, store: GraphArrays) -> None:
@@ -56,19 +58,30 @@ class VertexIds:
         self.kind = store.attributes.id_kind
         self.num_ids = store.attributes.num_input_vertices
         self.first: Ids = np.empty(0, np.int64)
+        self.most_bytes: int | None = None
+        self._longest = 0
 
     def __repr__(self) -> str:
         return f"<VertexIds of {self.store.url!r}: {self.num_ids:,} ids, {self.kind}>"
 
-    def holding(self, num_bytes: int) -> VertexIds:
-        """Return the same, with as many ids in memory as so many bytes hold, from store number 0 on.
+    def holding(self, num_bytes: int, *, most_bytes: int | None = None) -> VertexIds:
+        """Return the same, with as many ids in memory as so many bytes hold, from store number 0 on, and another `most_bytes`.
 
         In order of degree most vertices are named after one of the first: of a search of a Kronecker graph of scale 24 the first 0.1 %
         have two thirds of the children, the first 1 % six sevenths.
         """
         held, column = VertexIds(self.store), self._column(VERTEX_ID)
-        held.first = column.read(0, column.within(0, column.length, num_bytes))
+        held.first, held.most_bytes = column.read(0, column.within(0, column.length, num_bytes)), most_bytes
+        if most_bytes is not None:
+            held._longest = column.longest()
         return held
+
+    def are_too_long(self, vertices: Array) -> bool:
+        """Return whether the ids of store numbers, each as often as it is there, are several and of more than `most_bytes`."""
+        if self.most_bytes is None or vertices.size * self._longest <= self.most_bytes or vertices.size < 2:
+            return False
+        unique, count = np.unique(vertices, return_counts=True)
+        return int(self._column(VERTEX_ID).lengths_at(unique) @ count) > self.most_bytes
 
     def vertices_of(self, ids: Any) -> Array:
         """Return the store numbers of user ids.

@@ -364,6 +364,41 @@ def test_a_sum_beyond_a_bin_that_its_dtype_cannot_hold_is_refused(tmp_path, tiny
         build_csr(source, tmp_path / "g", duplicates="sum")
 
 
+@pytest.mark.parametrize(
+    ("dtype", "weights", "expected"),
+    [
+        ("int64", [-(2**62)] * 100 + [2**62] * 100 + [7], 7),
+        ("int64", [2**60 + 300, -(2**60)] + [0] * 100, 300),
+        ("uint64", [2**64 - 9] + [0] * 100, 2**64 - 9),
+        ("float64", [1e308] * 100 + [np.inf], np.inf),
+        ("float64", [-1e308] * 100 + [np.inf], np.nan),  # they are added in order: -inf, and then inf
+        ("float32", [3e38] * 100 + [np.nan], np.nan),
+        ("int8", [-128] * 100 + [127] * 100 + [100], 0),
+    ],
+)
+def test_a_sum_beyond_a_bin_is_what_it_is_within_one(tmp_path, tiny_sizes, dtype, weights, expected):
+    """Of parts that would not fit, too; of integers it is exact, and there is one NaN."""
+    weights = np.random.default_rng(1).permutation(np.array(weights, dtype))
+    source = ArraySource(np.full(weights.size, 5), np.full(weights.size, 6), {"w": weights}, weight="w")
+    expected = np.array([expected], dtype)
+    for _ in range(2):
+        store = build_csr(source, tmp_path / "g", duplicates="sum", directed=True, overwrite=True)
+        assert store.read("out/weight").tobytes() == expected.tobytes()
+        tiny_sizes(capacity=20, block_rows=16)
+
+
+@pytest.mark.parametrize("duplicates", ["keep", "min", "max", "first"])
+@pytest.mark.parametrize("weights", [[2**63 - 1], [-(2**63), 2**63 - 1], [2**63 - 1, 0, 1, 2, 3]])
+def test_largest_weights_repeated_beyond_a_bin(tmp_path, tiny_sizes, weights, duplicates):
+    """A bin of keys up to 2**64 is cut where they are: a build ended with an OverflowError."""
+    values = np.array(weights)[np.random.default_rng(0).integers(0, len(weights), 400)]
+    source = ArraySource(np.full(400, 5), np.full(400, 6), {"w": values}, weight="w")
+    expected = build_csr(source, tmp_path / "expected", duplicates=duplicates, directed=True)
+    for capacity in (16, 40, 130):
+        tiny_sizes(capacity=capacity, block_rows=16)
+        assert_same_store(expected.url, build_csr(source, tmp_path / f"{capacity}", duplicates=duplicates, directed=True).url, ignore=())
+
+
 def test_star_and_path_equal_reference(tmp_path, tiny_sizes):
     """A row longer than any bin, and a hundred thousand rows of two."""
     tiny_sizes(capacity=5000, block_rows=3000, resident_ids=0)

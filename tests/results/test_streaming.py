@@ -13,7 +13,7 @@ from scipy.sparse import coo_array
 
 import oocgraph
 from oocgraph.config import setting
-from oocgraph.results import base, writer
+from oocgraph.results import base, streaming, writer
 from oocgraph.results.streaming import Room, stream_result
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
@@ -120,6 +120,57 @@ def test_files_are_those_of_the_library_that_writes_them(searched, in_blocks, tm
     sizes = [groups.row_group(i).num_rows for i in range(groups.num_row_groups)]
     assert len(sizes) > 1
     assert set(sizes[:-1]) == {writer.rows_in(searched)}
+
+
+@pytest.fixture
+def named_after_long_ids(tmp_path):
+    """Return a graph of short ids, in components of 100, each named after an id of 300 bytes."""
+    hubs = [f"a{k}" + "é" * 150 for k in range(4)]
+    return oocgraph.build_csr(([hubs[i % 4] for i in range(400)], [f"n{i}" for i in range(400)]), tmp_path / "long.zarr")
+
+
+@pytest.mark.parametrize("form", ["zarr", "parquet", "csv"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_blocks_are_cut_where_vertices_are_named_after_long_ids(named_after_long_ids, monkeypatch, tmp_path, form, threads):
+    """No block has more bytes of them than it may, or one; what is written is the same."""
+    result, sizes = oocgraph.connected_components(named_after_long_ids, memory_budget="4G"), []
+    result.write(tmp_path / f"expected.{form}")
+    expected = [(block.vertices.to_pylist(), block.component.to_pylist()) for block in result.blocks()]
+    assert len(expected) == 1
+    monkeypatch.setattr(streaming, "LEAST_BYTES", 1000 * streaming.NAMED_SHARE)
+    monkeypatch.setattr(streaming, "ROW_BYTES", 0)
+    monkeypatch.setattr(streaming, "ID_COPIES", 1)
+    blocks = [(block.vertices.to_pylist(), block.component.to_pylist()) for block in result.blocks(100)]
+    sizes = [sum(len(name.encode()) for name in names) for _, names in blocks]
+    assert len(sizes) > 4
+    assert max(sizes) <= 2000
+    for k in range(2):
+        assert [one for block in blocks for one in block[k]] == expected[0][k]
+    with setting("threads", threads):
+        result.write(tmp_path / f"g.{form}")
+    one, other = tmp_path / f"expected.{form}", tmp_path / f"g.{form}"
+    if form == "zarr":
+        assert all((other / file.relative_to(one)).read_bytes() == file.read_bytes() for file in one.rglob("*") if file.is_file())
+    elif form == "csv":
+        assert one.read_bytes() == other.read_bytes()
+    else:
+        assert pq.read_table(one).equals(pq.read_table(other))
+
+
+@pytest.mark.capped
+@pytest.mark.parametrize("command", ["components", "export"])
+def test_many_vertices_named_after_few_long_ids_are_written_within_the_budget(tmp_path, command):
+    """Blocks had as many rows as of ids of average length: 100,000 of 5 kB, and the process was killed."""
+    edges = ([f"a{i % 50}" + "y" * 5000 for i in range(50)] * 1200, [f"n{i}" for i in range(60_000)])
+    oocgraph.build_csr(edges, tmp_path / "g")
+    oocgraph.connected_components(tmp_path / "g")  # kernels compiled
+    words = [sys.executable, "-m", "oocgraph", command, tmp_path / "g"]
+    words += ["--out", tmp_path / "r.parquet", "--memory"] if command == "components" else [tmp_path / "r.parquet", "--memory"]
+    refused = run_capped(400 << 20, [*words, "1M"])
+    named = int(refused.stderr.rpartition("at least ")[2].split("M")[0])
+    ran = run_capped(int((named << 20) / 0.85), [*words, f"{named}M"])
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert pq.read_metadata(tmp_path / "r.parquet").num_rows == (60_050 if command == "components" else 60_000)
 
 
 def test_what_fails_in_a_thread_is_raised(searched, in_blocks, monkeypatch):
