@@ -289,8 +289,8 @@ def scheduler_lost(client: Client) -> ClusterError:
     """Return the error of a client that has lost its scheduler: it may be trying to connect again, or have given up."""
     status = "" if client.status == "running" else f" (client {client.status})"
     return ClusterError(
-        f"the connection to the scheduler was lost{status}; start a cluster again, connect a new client, and resume a search that has a "
-        "result store (resume= with the search's result_store)"
+        f"the connection to the scheduler was lost{status}; start a cluster again, connect a new client, and call again: a search with a "
+        "result store resumes (bfs(resume=)), and pagerank goes on from its checkpoint=, if it had one"
     )
 
 

@@ -13,9 +13,10 @@ import numpy as np
 from oocgraph.arrow import from_strings
 from oocgraph.config import settings
 from oocgraph.errors import BudgetError
-from oocgraph.ingest.build_job import MAX_BLOCK_ROWS, MIN_BLOCK_ROWS, ROW_BYTES, BuildOptions
+from oocgraph.ingest.build_job import MAX_BLOCK_ROWS, MIN_BLOCK_ROWS, PAYLOAD_COPIES, READER_BYTES, ROW_BYTES, BuildOptions, input_bytes
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.payload import choose_payload
+from oocgraph.ingest.sources.source import Source
 from oocgraph.memory import Budget
 from oocgraph.store.in_memory import MemoryGraph, build_bytes, build_in_memory
 from oocgraph.types import Progress
@@ -27,6 +28,9 @@ BLOCK_SHARE = 1 / 16
 
 READ_COPIES = 2
 """Copies of ids and columns as they are read: of blocks, and of all together."""
+
+ESTIMATE_MARGIN = 1.1
+"""How much more a refusal names where rows and strings are counted by what was read until then."""
 
 
 def build_from_source(edges: EdgeSource, options: BuildOptions, budget: Budget, progress: Progress) -> MemoryGraph:
@@ -60,17 +64,38 @@ def source_bytes(num_rows: int, column_bytes: int, text_bytes: int = 0) -> int:
     return held + build_bytes(num_rows, column_bytes=num_rows * column_bytes, text_bytes=text_bytes)
 
 
+def reading_bytes(edges: EdgeSource, column_bytes: int) -> int:
+    """Return what one reader of files holds beside what is kept; arrays and tables are read where they are."""
+    if not isinstance(edges, Source) or not edges.files:
+        return 0
+    return READER_BYTES + input_bytes(edges, 1) + MIN_BLOCK_ROWS * (ROW_BYTES + PAYLOAD_COPIES * column_bytes)
+
+
 def _read(edges: EdgeSource, budget: Budget, progress: Progress) -> list[EdgeBlock]:
-    """Read all edges; charge what a build holds of them as they come, or at once where their number is known."""
+    """Read all edges; charge what a build holds of them as they come, or at once where their number is known.
+
+    A refusal names what all will take, as far as can be told by then.
+    """
     column_bytes = sum(np.dtype(kind).itemsize for kind in edges.columns.values() if kind != "string")
-    blocks, num_rows, charged = [], 0, 0
+    reading = reading_bytes(edges, column_bytes)
+    blocks, num_rows, charged, text_bytes = [], 0, 0, 0
 
-    def charge(rows: int, text_bytes: int) -> None:
-        nonlocal charged
-        more = max(0, rows - charged)
+    def expect() -> None:
+        likely = edges.num_rows or max(edges.likely_rows or 0, num_rows)
+        likely_bytes = source_bytes(likely, column_bytes, int(text_bytes * likely / max(1, num_rows)))
+        is_known = edges.num_rows is not None and not text_bytes
+        budget.following_bytes = reading + int(likely_bytes * (1 if is_known else ESTIMATE_MARGIN))
+
+    def charge(rows: int, more_text: int) -> None:
+        nonlocal charged, text_bytes
+        more, text_bytes = max(0, rows - charged), text_bytes + more_text
         charged += more
-        _reserve(budget, source_bytes(more, column_bytes, text_bytes))
+        expect()
+        _reserve(budget, "edges in memory", source_bytes(more, column_bytes, more_text))
 
+    expect()
+    if reading:
+        _reserve(budget, "reading", reading)
     block_rows = min(MAX_BLOCK_ROWS, max(MIN_BLOCK_ROWS, int(budget.available_bytes * BLOCK_SHARE) // ROW_BYTES))
     charge(edges.num_rows or 0, 0)
     for stream in read_streams(edges, block_rows):
@@ -83,9 +108,9 @@ def _read(edges: EdgeSource, budget: Budget, progress: Progress) -> list[EdgeBlo
     return blocks
 
 
-def _reserve(budget: Budget, num_bytes: int) -> None:
+def _reserve(budget: Budget, name: str, num_bytes: int) -> None:
     try:
-        budget.reserve("edges in memory", num_bytes)
+        budget.reserve(name, num_bytes)
     except BudgetError as error:
         raise BudgetError(f"{error}, or {REMEDY}") from error
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arrow import from_numbers, to_numbers
-from oocgraph.errors import InputError, OocGraphError
+from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.store.layout import WEIGHT, column_name_fault
 from oocgraph.store.records import CODE, Payload, meant_duplicates
@@ -57,11 +57,12 @@ def choose_payload(edges: EdgeSource, duplicates: Duplicates | None) -> Payload:
 class Categories:
     """The distinct strings of one edge column, while they are being found.
 
-    Codes are given in order of arrival; `finish` tells what they become in the sorted list.
+    Codes are given in order of arrival; `finish` tells what they become in the sorted list. They take
+    ``num_bytes``, about.
     """
 
-    def __init__(self, name: str, max_bytes: int) -> None:
-        self._name, self._max_bytes, self._num_bytes = name, max_bytes, 0
+    def __init__(self) -> None:
+        self.num_bytes = self._num_rows = 0
         self._codes: dict[str, int] = {}
         self._lock = threading.Lock()
 
@@ -70,20 +71,21 @@ class Categories:
         encoded = strings.dictionary_encode()
         words = encoded.dictionary.to_pylist()
         with self._lock:
+            self._num_rows += len(strings)
             lookup = np.empty(len(words) + 1, CODE)
             lookup[-1] = -1
             for position, word in enumerate(words):
                 code = self._codes.get(word)
                 if code is None:
                     code = self._codes[word] = len(self._codes)
-                    self._num_bytes += 200 + 4 * len(word)
+                    self.num_bytes += 200 + 4 * len(word)
                 lookup[position] = code
-            if self._num_bytes > self._max_bytes:
-                raise OocGraphError(
-                    f"edge column {self._name!r} has more than {len(self._codes):,} distinct strings, which do not fit the memory budget; "
-                    "raise memory_budget or leave the column out"
-                )
         return lookup[to_numbers(encoded.indices.fill_null(from_numbers(NO_CODE)[0]))]
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many there are, and the rows they were found in."""
+        with self._lock:
+            return len(self._codes), self._num_rows
 
     def finish(self) -> tuple[list[bytes], Array]:
         """Return the strings in ascending order of their bytes, and the final code of each provisional one (the last: null)."""

@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from oocgraph.errors import InputError
+from oocgraph.errors import BudgetError, InputError
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import KeyBins, sampled_bins
-from oocgraph.ingest.build_job import Job
+from oocgraph.ingest.build_job import Job, with_more
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.ids import RangeIds
 from oocgraph.ingest.payload import Categories
 from oocgraph.kernels.build import edge_keys
+from oocgraph.memory import enough_memory
 from oocgraph.store.records import Records, canonical, key_bits
 from oocgraph.types import Array
 
@@ -30,6 +31,9 @@ SAMPLED_ROWS = 1 << 15
 CATEGORY_SHARE = 0.25
 """Share of the free budget that the categories of all string columns may take."""
 
+CATEGORY_MARGIN = 1.1
+"""How much more a refusal names than what the categories found so far would grow to."""
+
 UNKNOWN_ROWS = 1 << 27
 """Edges assumed when the source does not know: bins that come out too large are split, too small ones cost little."""
 
@@ -40,8 +44,8 @@ class ColumnReader:
 
     Attributes
     ----------
-    job
-        The build.
+    job, edges
+        The build, and what it reads.
     categories
         Of each string column, by position.
     num_rows
@@ -49,24 +53,35 @@ class ColumnReader:
     """
 
     job: Job
-    total: int | None
+    edges: EdgeSource
     categories: dict[int, Categories] = field(default_factory=dict)
     num_rows: int = 0
+    _most_bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         names = [name for name, dtype in self.job.payload.extra.items() if dtype is None]
-        most = int(CATEGORY_SHARE * self.job.budget.available_bytes / max(1, len(names)))
+        self._most_bytes = int(CATEGORY_SHARE * self.job.budget.available_bytes / max(1, len(names)))
         order = list(self.job.payload.extra)
-        self.categories = {order.index(name): Categories(name, most) for name in names}
+        self.categories = {order.index(name): Categories() for name in names}
 
     def columns(self, block: EdgeBlock) -> Records:
-        """Columns of a block, as `Payload.binned`; counts its rows."""
+        """Columns of a block, as `Payload.binned`; counts its rows.
+
+        Raises
+        ------
+        BudgetError
+            A column has more distinct strings than fit.
+        """
         payload = self.job.payload
         out = []
         for position, (name, dtype) in enumerate(payload.extra.items()):
             values = block.columns[name]
-            out.append(self.categories[position].encode(values) if dtype is None else canonical(np.asarray(values), dtype))
+            if dtype is None:
+                out.append(self.categories[position].encode(values))
+                self._check(name, self.categories[position])
+            else:
+                out.append(canonical(np.asarray(values), dtype))
         if payload.needs_rows:
             out.append(np.arange(block.first_row, block.first_row + len(block.source), dtype=np.uint64))
         if payload.weight:
@@ -74,8 +89,20 @@ class ColumnReader:
             out.append(canonical(np.asarray(block.columns[name]), dtype))
         with self._lock:
             self.num_rows += len(block.source)
-            self.job.progress("read edges", self.num_rows, self.total or 0)
+            self.job.progress("read edges", self.num_rows, self.edges.num_rows or 0)
         return tuple(out)
+
+    def _check(self, name: str, categories: Categories) -> None:
+        """Refuse distinct strings that do not fit; the budget that is named is for as many in the rows that follow."""
+        if categories.num_bytes <= self._most_bytes:
+            return
+        found, read = categories.counts()
+        share = max(1.0, (self.edges.num_rows or self.edges.likely_rows or read) / read)
+        wanted = int(CATEGORY_MARGIN * share * categories.num_bytes * len(self.categories) / CATEGORY_SHARE)
+        raise BudgetError(
+            f"edge column {name!r} has {found:,} distinct strings in {read:,} rows, which do not fit the memory budget; "
+            f"{enough_memory(with_more(self.job, wanted))}, if the others have as many, or leave the column out"
+        )
 
     def finish(self) -> dict[int, Array]:
         """Write the categories of string columns to the store; return what each provisional code becomes, by column."""
@@ -101,7 +128,7 @@ def raw_bins(num_ids: int, sample: Array, job: Job, *, num_rows: int) -> KeyBins
 
 def read_edges(edges: EdgeSource, ids: RangeIds, job: Job) -> tuple[BinFiles, ColumnReader]:
     """Bin every edge of a source whose ids fill a range."""
-    reader = ColumnReader(job, edges.num_rows)
+    reader = ColumnReader(job, edges)
 
     def keys_of(block: EdgeBlock) -> Array:
         keys = job.scratch.get("keys", block.source.size, np.uint64)

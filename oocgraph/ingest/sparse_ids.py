@@ -133,7 +133,7 @@ class TableIds:
 def sparse_edges(edges: EdgeSource, job: Job) -> tuple[TableIds, BinFiles, ColumnReader]:
     """Find the distinct ids of a source and bin its edges by position."""
     load_kernels(join_calls())
-    reader = ColumnReader(job, edges.num_rows)
+    reader = ColumnReader(job, edges)
     extra = sortable(edges.extra_vertices) if edges.extra_vertices is not None else np.empty(0, np.uint64)
     sample = [sortable(ids) for block in first_blocks(edges) for ids in (block.source, block.target)]
     everything = np.concatenate([extra, *sample])

@@ -97,7 +97,7 @@ def string_edges(edges: EdgeSource, job: Job) -> tuple[StringIds, BinFiles, Colu
 
 
 def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[StringIds, BinFiles, ColumnReader]:
-    reader = ColumnReader(job, edges.num_rows)
+    reader = ColumnReader(job, edges)
     num_rows = expected_rows(edges)
     ends = [_first(ids) for block in first_blocks(edges, SAMPLED_STRINGS) for ids in (block.source, block.target)]
     sample, num_sampled = _distinct(ends, seed), sum(map(len, ends))

@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oocgraph.arguments import known_keywords
-from oocgraph.errors import ArgumentError, VertexNotFoundError
-from oocgraph.memory import bytes_before
+from oocgraph.errors import ArgumentError, BudgetError, VertexNotFoundError
+from oocgraph.memory import bytes_before, enough_memory, format_bytes
 from oocgraph.results import tables
 from oocgraph.results.join import named_after
 from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
@@ -35,10 +35,14 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import SORTED_ID
 from oocgraph.store.preallocated import PreallocatedArray
 from oocgraph.store.vertices import VertexIds
+from oocgraph.text import counted
 from oocgraph.types import Array
 
 BLOCK_VERTICES = 1 << 19
 """Vertices joined at once, at the most."""
+
+STRING_BYTES = 64
+"""Of an id in an array of Python strings, beside its characters and 8: its object, with what the allocator adds, and the reference."""
 
 ARRAY_BLOCK_VERTICES = 1 << 16
 """Vertices joined at once when whole columns are made: a thread's arrays stay in its cache."""
@@ -331,6 +335,22 @@ class VertexResult(Shown):
         """Return whole columns as NumPy arrays."""
         return columns
 
+    def _check_strings(self, names: Sequence[str]) -> None:
+        """Refuse whole columns of Python strings that do not fit the memory budget: they are by far the largest arrays of a result.
+
+        Raises
+        ------
+        BudgetError
+            They do not fit.
+        """
+        needed = len(names) * self.ids.num_ids * (STRING_BYTES + id_bytes(self.ids.store, SORTED_ID)) if names else 0
+        if needed and self.memory_budget and needed > self.free_bytes():
+            raise BudgetError(
+                f"{' and '.join(names)} of {counted(self.ids.num_ids, 'vertices')} as Python strings need {format_bytes(needed)} but only "
+                f"{format_bytes(max(0, self.free_bytes()))} of the memory budget {format_bytes(self.memory_budget)} are left; read blocks()"
+                f" or to_arrow(), write() it, or {enough_memory(self.memory_budget + needed - self.free_bytes())}"
+            )
+
     def _joined(self, column: str) -> Any:
         """Return a whole column, or ``vertices``."""
         return self._columns_joined([column])[0]
@@ -338,6 +358,7 @@ class VertexResult(Shown):
     def _columns_joined(self, names: Sequence[str]) -> Sequence[Any]:
         """Return whole columns, of which one may be ``vertices``, joined at once; those that are kept already are not joined again."""
         kept = vars(self)
+        self._check_strings([name for name in names if name not in kept and self.dtype_of(name).hasobject])
         made = {name: np.empty(self.ids.num_ids, self.dtype_of(name)) for name in names if name not in kept}
 
         def put(start: int, vertices: Ids, values: Mapping[str, Ids]) -> None:

@@ -59,6 +59,7 @@ class StoreOrder:
                     f"{search_store.path}: partition {p} has {part.length:,} {name}s, but was assigned {num_owned:,} vertices; "
                     "the graph or the number of partitions is not that of this search"
                 )
+        self._most = _deepest(search_store) if name == "level" else vertex_partition.num_vertices - 1
         self.dtype: np.dtype[Any] = max((part.dtype for part in self._parts), key=lambda dtype: dtype.itemsize)
         self.shape, self.size = (vertex_partition.num_vertices,), vertex_partition.num_vertices
 
@@ -139,18 +140,21 @@ class StoreOrder:
 
     def _values(self, part: PlainArray, positions: Array) -> Array:
         values = read_at(part, positions)
-        if self.name == "parent":
-            known = values[values != no_parent(values.dtype)]
-            if known.size and not (int(known.min()) >= 0 and int(known.max()) < self.size):
-                raise CorruptStoreError(
-                    f"{part.folder / self.name}: names a parent that is none of {self.size:,} vertices; remove the result store and "
-                    "search again"
-                )
+        none = no_parent(values.dtype) if self.name == "parent" else LEVEL_UNREACHED if values.dtype == np.uint8 else UNREACHED
+        known = values[values != none]
+        if known.size and not (int(known.min()) >= 0 and int(known.max()) <= self._most):
+            what = f"a parent that is none of {self.size:,} vertices" if self.name == "parent" else "a level beyond its depth"
+            raise CorruptStoreError(f"{part.folder / self.name}: names {what}; remove the result store and search again")
         if values.dtype == self.dtype:
             return values
         wide = values.astype(self.dtype)  # levels of one byte beside those of a partition that needed more
         wide[values == LEVEL_UNREACHED] = UNREACHED
         return wide
+
+
+def _deepest(search_store: SearchStore) -> int:
+    """Return what no level is above: one more than the depth of the search, where that is known."""
+    return int(search_store.fields.get("depth", np.iinfo(np.int32).max - 1)) + 1
 
 
 def _pieces(length: int) -> Iterator[tuple[int, int]]:

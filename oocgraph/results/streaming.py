@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from oocgraph.allocator import map_buffers_of_codecs
@@ -125,20 +125,17 @@ def stream_result(result: VertexResult, columns: Sequence[str], size: int, make:
         room = Room(0, room.held_bytes)
     reader = _with_ids(result, columns, size, room.held_bytes)
 
-    def join(block: _Block) -> Iterable[_T]:
+    def made(block: _Block) -> _T:
         start, vertices, numbers = block
-        try:
-            return [make(start, vertices, reader.values_of(columns, vertices, numbers, start) if columns else {})]
-        except LongIdsError:
-            map_buffers_of_codecs()  # those of many small blocks would leave holes
-            return chain.from_iterable(map(join, _halves(block)))  # one at a time, as they are asked for
+        return make(start, vertices, reader.values_of(columns, vertices, numbers, start) if columns else {})
 
+    join = partial(_made_of, made)
     blocks = _numbered(result.ids.stored_blocks(size))
     if not room.num_threads:
-        yield from chain.from_iterable(map(join, blocks))
+        yield from _each(map(join, blocks))
         return
     with Workers(room.num_threads) as workers, Workers(1) as reading:
-        yield from chain.from_iterable(workers.ordered(join, reading.ahead(blocks) if room.reads_ahead else blocks))
+        yield from _each(workers.ordered(join, reading.ahead(blocks) if room.reads_ahead else blocks))
 
 
 def _with_ids(result: VertexResult, columns: Sequence[str], size: int, num_bytes: int) -> VertexResult:
@@ -154,6 +151,24 @@ def _numbered(blocks: Iterator[tuple[Ids, Array]]) -> Iterator[_Block]:
     for vertices, numbers in blocks:
         yield start, vertices, numbers
         start += numbers.size
+
+
+def _made_of(made: Callable[[_Block], _T], block: _Block) -> Iterable[_T]:
+    """Return what is made of a block, or, one at a time as they are asked for, of parts of it with few bytes."""
+    try:
+        return [made(block)]
+    except LongIdsError:
+        map_buffers_of_codecs()  # those of many small blocks would leave holes
+        return _each(_made_of(made, half) for half in _halves(block))
+
+
+def _each(parts: Iterable[Iterable[_T]]) -> Iterator[_T]:
+    """Iterate over the items of all parts; a list does not hold the one that the caller has."""
+    for part in parts:
+        if isinstance(part, list):
+            yield part.pop()
+        else:
+            yield from part
 
 
 def _halves(block: _Block) -> list[_Block]:

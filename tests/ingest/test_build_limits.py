@@ -13,13 +13,15 @@ import time
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
+import oocgraph
 from oocgraph import memory
 from oocgraph.errors import BudgetError, InputError, OocGraphError, OutputError, StoreError
-from oocgraph.ingest import build_job, rows, vertex_arrays
-from oocgraph.ingest.build import build_csr, build_with_report
+from oocgraph.ingest import build_job, read_edges, rows, vertex_arrays
+from oocgraph.ingest.build import build_csr, build_with_report, load_build
 from oocgraph.ingest.build_job import BuildOptions
 from oocgraph.store.check import check_store
 from oocgraph.store.graph import open_graph
@@ -427,3 +429,41 @@ def test_no_build_waits_for_pandas(tmp_path, kind):
     command = [sys.executable, "-c", WITHOUT_PANDAS, path, tmp_path / "g", *columns]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.stdout, ran.returncode) == (f"{39 + bool(columns)} False\n", 0), ran.stderr[-2000:]
+
+
+@pytest.fixture
+def many_columns(tmp_path):
+    """Write an edge list with text of its own in each row, and return its path."""
+    rng, n = np.random.default_rng(3), 120_000
+    lines = zip(*rng.integers(0, 9999, (2, n)).tolist(), rng.random(n).tolist(), [f"name {i}" for i in range(n)], strict=True)
+    path = tmp_path / "edges.csv"
+    path.write_text("source,target,w,name\n" + "".join(f"{s},{t},{w},{name}\n" for s, t, w, name in lines))
+    return path
+
+
+@pytest.mark.capped
+@pytest.mark.parametrize("columns", [["source", "target"], ["source", "target", "w"], ["source", "target", "name"]])
+def test_a_refused_build_in_memory_names_a_budget_that_works(many_columns, columns):
+    """It named one for what was read until then, a dozen times, and readers of files were not counted: the process was killed."""
+    code = f"import sys, oocgraph; oocgraph.build_csr({str(many_columns)!r}, columns={columns}, memory_budget=sys.argv[1], progress=False)"
+    load_build("none")
+    oocgraph.build_csr(([0], [1]))
+    budget, refusals = 64, 0
+    while (ran := run_capped(int((budget << 20) / 0.85), [sys.executable, "-c", code, f"{budget}M"])).returncode:
+        assert "BudgetError" in ran.stderr, ran.stderr
+        budget, refusals = int(ran.stderr.rpartition("at least ")[2].split("M")[0]), refusals + 1
+        assert refusals <= 1 + ("name" in columns)  # how long strings are is known once some are read
+
+
+@pytest.mark.parametrize("num_rows", [120_000, None])
+def test_refused_categories_name_a_budget(tmp_path, many_columns, monkeypatch, num_rows):
+    """For as many in the rest of the rows; with it the build is not refused."""
+    monkeypatch.setattr(read_edges, "CATEGORY_SHARE", 0.02)
+    columns = ["source", "target", "name"]
+    source = pd.read_csv(many_columns) if num_rows else many_columns
+    budget = memory.host_bytes() + (200 << 20)
+    with pytest.raises(BudgetError, match=r"'name' has [\d,]+ distinct strings in [\d,]+ rows, .* at least \d+M, if the others") as refused:
+        build_csr(source, tmp_path / "g", columns=columns, memory_budget=budget)
+    named = int(str(refused.value).rpartition("at least ")[2].split("M")[0])
+    assert named << 20 > budget
+    assert build_csr(source, tmp_path / "g", columns=columns, memory_budget=f"{named}M").num_edges > 100_000

@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
+import oocgraph
+from oocgraph import memory
+from oocgraph.errors import BudgetError
 from oocgraph.results import base
 from oocgraph.results.base import VertexResult
 from oocgraph.results.writer import EXTENSIONS, ID
@@ -124,3 +127,17 @@ def test_written_results_hold_the_columns(numbers, names, tmp_path):
     assert group.attrs["oocgraph_result"] == {"algorithm": "degree", "id_kind": "int64", **numbers.summary()}
     assert group["neighbor"][:].tolist() == numbers.neighbor.tolist()
     assert numbers.to_pandas().columns.tolist() == ["vertex", "degree", "neighbor"]
+
+
+def test_strings_that_do_not_fit_are_refused(tmp_path):
+    """Python's, of which an array takes more than the graph; blocks of them, and numbers, are given."""
+    names = [f"vertex {i}" for i in range(200_000)]
+    store = oocgraph.build_csr((names[:-1], names[1:]), tmp_path / "g")
+    result = oocgraph.connected_components(store, memory_budget="4G")
+    object.__setattr__(result, "memory_budget", memory.host_bytes() + (4 << 20))
+    for read in (lambda: result.component, lambda: result.vertices, result.to_pandas):
+        with pytest.raises(BudgetError, match=r"Python strings need .* read blocks\(\) or to_arrow\(\), write\(\) it, or set "):
+            read()
+    assert sum(len(block.vertices) for block in result.blocks()) == len(names)
+    object.__setattr__(result, "memory_budget", 4 << 30)
+    assert set(result.component) == {names[0]}

@@ -199,3 +199,17 @@ def test_search_in_store_order_is_valid_and_joins_with_ids(tmp_path):
     target = int(result.vertices[result.level > 2][0])
     np.testing.assert_array_equal(kept.path(target), result.path(target))
     verify_bfs(graph, replace(kept, search=replace(kept.search, level=np.asarray(level), parent=np.asarray(parent))))
+
+
+def test_damaged_levels_are_refused(tmp_path):
+    """A level beyond the depth of the search is none of its levels; parents are checked likewise."""
+    partition = partition_of([5], [0], 1)
+    levels = np.array([0, 1, 2, 2, -1], np.int32)
+    store = SearchStore.create(tmp_path / "r.zarr", {"num_partitions": 1})
+    store.write_part(0, [(levels, np.zeros(5, np.uint32))])
+    store.finish(depth=2)
+    assert StoreOrder(store, partition, "level")[:].tolist() == levels.tolist()
+    file = tmp_path / "r.zarr" / "parts" / "0" / "level" / "c" / "0"
+    file.write_bytes(np.array([0, 1, 50_529_027, 2, -1], np.int32).tobytes())
+    with pytest.raises(CorruptStoreError, match="level: names a level beyond its depth; remove the result store"):
+        StoreOrder(store, partition, "level")[:]

@@ -23,6 +23,9 @@ NULLS = frozenset(pacsv.ConvertOptions().null_values)
 """Fields that Arrow takes for no value, in these letters and without spaces."""
 
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+_PLAIN_INTEGER, _PLAIN_NUMBER = re.compile(r"-?[0-9]{1,18}"), re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,20})?")
+"""What Arrow reads as int64, and as a float, without being asked: it takes 0.1 ms to answer."""
+
 _HEXADECIMAL = re.compile(r"\s*0x", re.IGNORECASE)
 _QUOTED_FIELD = re.compile(rb'(?:^|[ \t])"')
 
@@ -75,6 +78,9 @@ def refuse_first_bad_line(block: LineBlock, first_row: int, dialect: Dialect, ca
 
 
 def _refuse_bad_field(field: str, value_type: Any, dialect: Dialect, position: int, where: str, cause: Exception | None) -> None:
+    plain = _PLAIN_INTEGER if value_type == pa.int64() else _PLAIN_NUMBER if pa.types.is_floating(value_type) else None
+    if plain is not None and plain.fullmatch(field):
+        return
     what = f"{where}, column {dialect.names[position]!r}"
     is_id = position in dialect.ids
     if pa.types.is_integer(value_type) and _INTEGER.fullmatch(field) and not -MAX_ID <= int(field) <= MAX_ID:
