@@ -158,9 +158,10 @@ def entry_bytes(store: CSRStore, *, text: bool) -> int:
 
 
 def _bytes_at(strings: Any, places: Array) -> int:
-    """Return the bytes of strings at some places, each as often as it is there; 0 of numbers."""
-    if strings is None or strings.type != "large_string" or not places.size:
+    """Return the bytes of strings at some places, each as often as it is there; -1 is null. Of numbers they are 0."""
+    if strings is None or strings.type != "large_string" or not len(strings):
         return 0
+    places = np.compress(places >= 0, places)
     offsets = np.frombuffer(strings.buffers()[1], np.int64)[strings.offset :]
     return int(offsets[places + 1].sum() - offsets[places].sum())
 
