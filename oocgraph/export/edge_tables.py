@@ -22,6 +22,7 @@ from oocgraph.store.columns import IntColumn, StringColumn, id_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import VERTEX_ID, string_arrays
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
+from oocgraph.store.strings import bytes_at
 from oocgraph.types import Array
 
 BLOCK_ENTRIES = 1 << 20
@@ -96,11 +97,11 @@ class EdgeTables:
         store = self._store
         rows, neighbours = block.rows(), store.array("out/indices").read(block.start, block.stop)
         kept = slice(None) if store.attributes.directed else rows <= neighbours
-        taken = [(self._ids, rows[kept]), (self._ids, neighbours[kept])]
+        taken: list[tuple[Any, Array]] = [(self._ids, rows[kept]), (self._ids, neighbours[kept])]
         for name in store.attributes.columns:
             taken.append((self._texts.get(name), store.array(f"out/{name}").read(block.start, block.stop)[kept]))
-        expanded = taken if self._is_text else taken[:2]
-        if block.num_entries > 1 and sum(_bytes_at(strings, places) for strings, places in expanded) > most_bytes:
+        expanded = [(strings, places) for strings, places in (taken if self._is_text else taken[:2]) if _is_text(strings)]
+        if block.num_entries > 1 and sum(bytes_at(strings, places[places >= 0]) for strings, places in expanded) > most_bytes:  # -1: null
             middle = (block.start + block.stop) // 2
             halves = [replace(block, stop=middle), replace(block, start=middle)]
             map_buffers_of_codecs()  # those of many small tables would leave holes
@@ -157,13 +158,8 @@ def entry_bytes(store: CSRStore, *, text: bool) -> int:
     return taken + 3 * (ends + numbers * (NUMBER_BYTES + 4) + 2 * (4 + lengths))
 
 
-def _bytes_at(strings: Any, places: Array) -> int:
-    """Return the bytes of strings at some places, each as often as it is there; -1 is null. Of numbers they are 0."""
-    if strings is None or strings.type != "large_string" or not len(strings):
-        return 0
-    places = np.compress(places >= 0, places)
-    offsets = np.frombuffer(strings.buffers()[1], np.int64)[strings.offset :]
-    return int(offsets[places + 1].sum() - offsets[places].sum())
+def _is_text(values: Any) -> bool:
+    return values is not None and values.type == "large_string"
 
 
 def _string_bytes(store: CSRStore, name: str) -> int:

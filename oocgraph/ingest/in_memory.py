@@ -74,7 +74,7 @@ def reading_bytes(edges: EdgeSource, column_bytes: int) -> int:
 def _read(edges: EdgeSource, budget: Budget, progress: Progress) -> list[EdgeBlock]:
     """Read all edges; charge what a build holds of them as they come, or at once where their number is known.
 
-    A refusal names what all will take, as far as can be told by then.
+    A refusal names a budget for all edges, by what has been read so far where their number or the length of strings is not known.
     """
     column_bytes = sum(np.dtype(kind).itemsize for kind in edges.columns.values() if kind != "string")
     reading = reading_bytes(edges, column_bytes)

@@ -15,7 +15,8 @@ import numpy as np
 
 from oocgraph.arrow import from_numbers, from_strings, to_numbers
 from oocgraph.results.search import StoreOrdered
-from oocgraph.store.columns import Ids
+from oocgraph.store.columns import Ids, LongStringsError
+from oocgraph.store.strings import bytes_at
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
 
@@ -82,10 +83,6 @@ class Join:
         return np.flatnonzero((numbers < 0) & among(vertices, self.isolated_ids))
 
 
-class LongIdsError(Exception):
-    """The ids that vertices are named after are more bytes than may be held at once: fewer vertices have to be joined."""
-
-
 def values_at(stored: StoreOrdered, numbers: Array, isolated: Any, dtype: Any) -> Array:
     """Return the values at some store numbers as an array of a dtype; that of vertices without one (-1) is `isolated`."""
     if not stored.size:
@@ -116,8 +113,8 @@ def named_after(ids: VertexIds, stored: StoreOrdered, numbers: Array, found: Arr
 
     Raises
     ------
-    LongIdsError
-        These are several strings, of more than ``ids.most_bytes``.
+    LongStringsError
+        These are several strings, of more than ``ids.most_bytes``: fewer vertices have to be joined.
     """
     if ids.kind == "int64":
         return _integers_named_after(ids, stored, numbers, found, vertices, own)
@@ -127,14 +124,14 @@ def named_after(ids: VertexIds, stored: StoreOrdered, numbers: Array, found: Arr
 def _strings_named_after(ids: VertexIds, after: Array, found: Array, vertices: Ids, own: Array) -> Ids:
     import pyarrow as pa
 
-    if ids.are_too_long(after):
-        raise LongIdsError
     first, place = ids.first if len(ids.first) else vertices[:0], np.full(found.size, -1, np.int64)
-    is_held = after < len(first)
+    is_held, left = after < len(first), ids.most_bytes if after.size > 1 else None
+    if left is not None and (left := left - bytes_at(first, after[is_held])) < 0:
+        raise LongStringsError
     if is_held.all() and not place[own].size:
         place[found] = after
         return first.take(from_numbers(place, valid=found))
-    held, others = first.take(from_numbers(after[is_held])), ids.stored_ids_of(after[~is_held])
+    held, others = first.take(from_numbers(after[is_held])), ids.stored_ids_of(after[~is_held], most_bytes=left)
     place[found] = np.where(is_held, np.cumsum(is_held), len(held) + np.cumsum(~is_held)) - 1
     place[own] = len(held) + len(others) + np.arange(found.size)[own]
     return pa.concat_arrays([held, others, vertices]).take(from_numbers(place, valid=place >= 0))

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from oocgraph.allocator import map_buffers_of_codecs
 from oocgraph.config import settings
 from oocgraph.external_sort.workers import Workers
-from oocgraph.results.join import LongIdsError
-from oocgraph.store.columns import Ids, id_bytes
+from oocgraph.store.columns import Ids, LongStringsError, id_bytes
 from oocgraph.store.layout import SORTED_ID
 from oocgraph.types import Array
 
@@ -157,7 +156,7 @@ def _made_of(made: Callable[[_Block], _T], block: _Block) -> Iterable[_T]:
     """Return what is made of a block, or, one at a time as they are asked for, of parts of it with few bytes."""
     try:
         return [made(block)]
-    except LongIdsError:
+    except LongStringsError:
         map_buffers_of_codecs()  # those of many small blocks would leave holes
         return _each(_made_of(made, half) for half in _halves(block))
 

@@ -28,12 +28,12 @@ COALESCE_BYTES = 64 << 10
 RANGE_BYTES = 4 << 20
 """A coalesced range is cut at multiples of this, which bounds the memory of a scattered read."""
 
-
 FEW_STRINGS = 128
 """Strings that are read together without a look at how long they are."""
 
-READ_STRINGS = 1 << 16
-"""Strings whose lengths are looked at together."""
+
+class LongStringsError(Exception):
+    """Strings are more bytes than their reader may hold: it has to ask for fewer."""
 
 
 def coalesced(array: StoredArray, positions: Array, itemsize: int) -> Iterator[tuple[int, int]]:
@@ -84,16 +84,14 @@ class Column(Protocol):
         """Return the values ``start .. stop - 1``."""
         ...
 
-    def read_at(self, positions: Array) -> Ids:
-        """Return the values at ascending positions."""
-        ...
+    def read_at(self, positions: Array, most_bytes: int | None = None) -> Ids:
+        """Return the values at ascending positions.
 
-    def lengths_at(self, positions: Array) -> Array:
-        """Return the bytes of the values at ascending positions: int64."""
-        ...
-
-    def longest(self) -> int:
-        """Return the bytes of the longest value; reads all offsets of strings."""
+        Raises
+        ------
+        LongStringsError
+            They are strings of more than `most_bytes`.
+        """
         ...
 
     def within(self, start: int, stop: int, num_bytes: int) -> int:
@@ -112,17 +110,9 @@ class IntColumn:
         """Return the values ``start .. stop - 1`` as int64."""
         return self.array.read(start, stop).astype(np.int64, copy=False)
 
-    def read_at(self, positions: Array) -> Array:
+    def read_at(self, positions: Array, most_bytes: int | None = None) -> Array:
         """Return the values at ascending positions as int64."""
         return read_at(self.array, positions).astype(np.int64, copy=False)
-
-    def lengths_at(self, positions: Array) -> Array:
-        """Return the bytes of the values at ascending positions: int64."""
-        return np.full(positions.size, 8, np.int64)
-
-    def longest(self) -> int:
-        """Return the bytes of the longest value."""
-        return 8
 
     def within(self, start: int, stop: int, num_bytes: int) -> int:
         """Return up to where, `stop` at most, values from `start` on can be read at once within so many bytes."""
@@ -154,24 +144,23 @@ class StringColumn:
             ) from error
         return found
 
-    def read_at(self, positions: Array) -> Ids:
-        """Return the values at ascending positions as a pyarrow.LargeStringArray."""
+    def read_at(self, positions: Array, most_bytes: int | None = None) -> Ids:
+        """Return the values at ascending positions as a pyarrow.LargeStringArray.
+
+        Raises
+        ------
+        LongStringsError
+            They are of more than `most_bytes`.
+        """
         import pyarrow as pa
 
-        parts = [pa.nulls(0, pa.large_string())]
+        parts, num_bytes = [pa.nulls(0, pa.large_string())], 0
         for some in self._runs(positions):
             parts.append(self.read(int(some[0]), int(some[-1]) + 1).take(from_numbers(some - some[0])))
+            num_bytes += parts[-1].nbytes
+            if most_bytes is not None and num_bytes > most_bytes:
+                raise LongStringsError
         return pa.concat_arrays(parts)
-
-    def lengths_at(self, positions: Array) -> Array:
-        """Return the bytes of the values at ascending positions: int64."""
-        offsets = read_at(self.array, np.column_stack([positions, positions + 1]).ravel())
-        return offsets[1::2] - offsets[::2]
-
-    def longest(self) -> int:
-        """Return the bytes of the longest value; reads all offsets of strings."""
-        starts = range(0, self.length, READ_STRINGS)
-        return max((int(np.diff(self.array.read(start, min(self.length, start + READ_STRINGS) + 1)).max()) for start in starts), default=0)
 
     def _runs(self, positions: Array) -> Iterator[Array]:
         """Cut ascending positions into runs that one read serves, as `coalesced` does; of long strings sooner."""

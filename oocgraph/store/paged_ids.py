@@ -55,9 +55,9 @@ class PagedIds(VertexIds):
     def _numbers_at(self, positions: Array) -> Array:
         return self.reader.read(ORDER, positions, positions + 1) if self._is_paged else super()._numbers_at(positions)
 
-    def _ids_at(self, numbers: Array) -> Ids:
+    def _ids_at(self, numbers: Array, most_bytes: int | None = None) -> Ids:
         if not self._is_paged:
-            return super()._ids_at(numbers)
+            return super()._ids_at(numbers, most_bytes)
         return self.reader.read(VERTEX_ID, numbers, numbers + 1, gap_pages=STREAMED_PAGES - 1).astype(np.int64, copy=False)
 
 

@@ -20,6 +20,21 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+def bytes_at(strings: Any, places: Array) -> int:
+    """Return the bytes of the values of a pyarrow.LargeStringArray at some places, each as often as it is there.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> bytes_at(pa.array(["ab", "", "c"], pa.large_string()), np.array([0, 0, 2]))
+    5
+    """
+    if not places.size:
+        return 0
+    offsets = np.frombuffer(strings.buffers()[1], np.int64)[strings.offset :]
+    return int(offsets[places + 1].sum() - offsets[places].sum())
+
+
 def string_buffers(strings: Any) -> tuple[Array, Array]:
     """Return uint8 bytes and int64 offsets (from 0) of a pyarrow.LargeStringArray without nulls.
 

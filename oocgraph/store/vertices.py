@@ -17,10 +17,11 @@ import numpy as np
 from oocgraph.arrow import from_strings
 from oocgraph.errors import VertexNotFoundError
 from oocgraph.store import id_order
-from oocgraph.store.columns import Column, Ids, IntColumn, as_numpy, distinct, read_at, taken
+from oocgraph.store.columns import Column, Ids, IntColumn, LongStringsError, as_numpy, distinct, read_at, taken
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.id_order import ISOLATED, IdPages
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, VERTEX_ID
+from oocgraph.store.strings import bytes_at
 from oocgraph.types import Array
 
 BLOCK_VERTICES = 1 << 19
@@ -50,7 +51,7 @@ class VertexIds:
     first : (k,) int64, or pyarrow.LargeStringArray
         Ids of the first vertices by store number that are held: none, unless asked for by `holding`.
     most_bytes : int, optional
-        Strings that other vertices may be named after at once; whoever joins them has fewer vertices then.
+        What the ids that a block of vertices is named after may take (`oocgraph.results.join.named_after`).
     """
 
     def __init__(self, store: GraphArrays) -> None:
@@ -59,7 +60,6 @@ class VertexIds:
         self.num_ids = store.attributes.num_input_vertices
         self.first: Ids = np.empty(0, np.int64)
         self.most_bytes: int | None = None
-        self._longest = 0
 
     def __repr__(self) -> str:
         return f"<VertexIds of {self.store.url!r}: {self.num_ids:,} ids, {self.kind}>"
@@ -72,16 +72,7 @@ class VertexIds:
         """
         held, column = VertexIds(self.store), self._column(VERTEX_ID)
         held.first, held.most_bytes = column.read(0, column.within(0, column.length, num_bytes)), most_bytes
-        if most_bytes is not None:
-            held._longest = column.longest()
         return held
-
-    def are_too_long(self, vertices: Array) -> bool:
-        """Return whether the ids of store numbers, each as often as it is there, are several and of more than `most_bytes`."""
-        if self.most_bytes is None or vertices.size * self._longest <= self.most_bytes or vertices.size < 2:
-            return False
-        unique, count = np.unique(vertices, return_counts=True)
-        return int(self._column(VERTEX_ID).lengths_at(unique) @ count) > self.most_bytes
 
     def vertices_of(self, ids: Any) -> Array:
         """Return the store numbers of user ids.
@@ -154,8 +145,16 @@ class VertexIds:
         """
         return as_numpy(self.stored_ids_of(vertices))
 
-    def stored_ids_of(self, vertices: Any) -> Ids:
-        """`ids_of` without turning strings into Python objects: int64, or pyarrow.LargeStringArray."""
+    def stored_ids_of(self, vertices: Any, *, most_bytes: int | None = None) -> Ids:
+        """`ids_of` without turning strings into Python objects: int64, or pyarrow.LargeStringArray.
+
+        Raises
+        ------
+        VertexNotFoundError
+            A number is not in ``0 .. num_vertices - 1``.
+        LongStringsError
+            They are strings of more than `most_bytes`.
+        """
         numbers = np.atleast_1d(np.asarray(vertices))
         if numbers.size and numbers.dtype.kind not in "iu":
             raise VertexNotFoundError(f"{self.store.url}: vertex numbers are integers, and {vertices!r} has others")
@@ -164,7 +163,10 @@ class VertexIds:
             raise VertexNotFoundError(
                 f"{self.store.url}: vertex numbers must be 0 to {self.store.num_rows - 1}, not {unique[0]} to {unique[-1]}"
             )
-        return taken(self._ids_at(unique), np.searchsorted(unique, numbers.astype(np.int64, copy=False)))
+        ids, places = self._ids_at(unique, most_bytes), np.searchsorted(unique, numbers.astype(np.int64, copy=False))
+        if most_bytes is not None and bytes_at(ids, places) > most_bytes:
+            raise LongStringsError
+        return taken(ids, places)
 
     def blocks(self, block_size: int = BLOCK_VERTICES) -> Iterator[tuple[Array, Array]]:
         """Iterate over every input id, ascending, isolated ones included.
@@ -270,9 +272,9 @@ class VertexIds:
         """Return the store numbers at ascending positions among the ids with edges."""
         return read_at(self.store.array(ORDER), positions)
 
-    def _ids_at(self, numbers: Array) -> Ids:
-        """Return the ids of ascending store numbers, as stored."""
-        return self._column(VERTEX_ID).read_at(numbers)
+    def _ids_at(self, numbers: Array, most_bytes: int | None = None) -> Ids:
+        """Return the ids of ascending store numbers, as stored; raises as `Column.read_at`."""
+        return self._column(VERTEX_ID).read_at(numbers, most_bytes)
 
     def _column(self, name: str) -> Column:
         return id_order.id_column(self.store, name)
