@@ -25,7 +25,6 @@ import click
 
 import oocgraph
 from oocgraph.errors import OocGraphError
-from oocgraph.machine import deleted_folder
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -47,6 +46,10 @@ GARBAGE = 100_000
 ALLOCATOR = "ARROW_DEFAULT_MEMORY_POOL", "system"
 """Arrow's reader of Parquet uses the allocator that Arrow began with, whatever is set later, and Arrow's own one keeps what is freed:
 a build from Parquet with dictionaries held 217 MB in place of 178, and took 11.7 s in place of 10."""
+
+BLAS = "OPENBLAS_THREAD_TIMEOUT", "4"
+"""NumPy starts a thread for every processor but one when it is imported, and each spins for 0.1 s before it sleeps (2**26 ticks; now 2**4):
+nothing here multiplies dense matrices. It must be set before that, so nothing that this module imports may import NumPy."""
 
 COMMANDS = {
     "demo": "Build and search a small real graph, and check the result.",
@@ -213,6 +216,8 @@ def _ending_with_the_reader() -> Iterator[None]:
 
 def _failure(error: OSError) -> str:
     """Return what has failed of input or output, in words."""
+    from oocgraph.machine import deleted_folder
+
     return deleted_folder() or f"{error.filename or 'input or output'}: {error.strerror}"
 
 
@@ -311,7 +316,8 @@ def main() -> None:
     """Run the command line (the entry point of the ``oocgraph`` script)."""
     gc.set_threshold(GARBAGE)
     atexit.register(gc.freeze)  # the process ends: to look through all that libraries hold takes 0.1 s
-    os.environ.setdefault(*ALLOCATOR)
+    for name, value in (ALLOCATOR, BLAS):
+        os.environ.setdefault(name, value)
     _open_standard_streams()
     cli()
 

@@ -33,6 +33,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(TESTS / "children"), str(TESTS.p
 for name, value in {"WORKER__PROFILE__ENABLED": "False", "ADMIN__TICK__INTERVAL": "1s", "ADMIN__SYSTEM_MONITOR__INTERVAL": "5s"}.items():
     os.environ.setdefault(f"DASK_DISTRIBUTED__{name}", value)  # clusters that wait for the next test take a fifth of a processor otherwise
 
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # as the command line has it: 2,000 processes import NumPy
+
 WAITING = ("cluster", "exchange", "schedulers", "slurm")
 """Folders of tests that wait for daemons and for time more than they compute: one process begins with them, while others compute."""
 

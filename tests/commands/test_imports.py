@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import oocgraph
+from oocgraph.cli import BLAS
 
 NOT_NEEDED = {"dask", "distributed", "zarr", "pyarrow", "asyncio", "cupy", "oocgraph.arrays.cuda"}
 
@@ -28,3 +30,16 @@ def test_search_from_the_shell_imports_what_it_needs(tmp_path):
     assert "4 of 4 vertices reached" in done.stdout
     assert "numba" in loaded
     assert sorted(loaded & NOT_NEEDED) == []
+
+
+def test_numpy_is_imported_after_threads_are_told_not_to_spin():
+    """Each of those that multiply matrices, one for every processor but one, would take 0.1 s of it."""
+    code = """if True:
+        import os, sys
+        from oocgraph import cli
+        assert "numpy" not in sys.modules
+        cli.cli = lambda: print(os.environ[cli.BLAS[0]])
+        cli.main()"""
+    environment = {name: value for name, value in os.environ.items() if name != BLAS[0]}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == f"{BLAS[1]}\n"
