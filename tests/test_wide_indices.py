@@ -70,6 +70,7 @@ def test_searches(graphs, memory):
     oocgraph.verify_sssp(wide, paths)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("where", [None, "day < 3"])
 def test_searches_of_views(graphs, where):
     """Edges that a condition leaves out lead to their own vertex, in either dtype."""
@@ -128,6 +129,7 @@ def test_partitions(graphs, tmp_path, policy):
     assert np.array_equal(oocgraph.bfs(wide, source, partition=parts).level, oocgraph.bfs(narrow, source).level)
 
 
+@pytest.mark.one_in(2)
 def test_edges_are_appended_and_graphs_merged(graphs, tmp_path):
     """The bytes of one build."""
     narrow, _ = graphs

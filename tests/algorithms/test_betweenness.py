@@ -110,6 +110,7 @@ def ladder(path, *, directed):
     return oocgraph.build_csr((names[source], names[target]), path, directed=directed)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("directed", [False, True])
 def test_no_bit_depends_on_which_levels_are_listed(tmp_path, monkeypatch, directed):
     """Whose pieces of rows stay in memory or do not."""
@@ -131,6 +132,7 @@ def test_no_bit_depends_on_which_levels_are_listed(tmp_path, monkeypatch, direct
     assert [one[2] > 100 for one in found] == [False, True, True, True, True]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("directed", [False, True])
 def test_no_bit_depends_on_which_rows_are_read_by_themselves(tmp_path, monkeypatch, directed):
     """As those of a level at once or in pieces, or none of them, because they are many or one is long."""

@@ -95,6 +95,7 @@ def test_floats_isolated_vertices_and_opened_graphs(tmp_path):
 PATHS_OF_FLOATS = Operator("paths of floats", lambda value, weight, old: value + weight)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("weights", ["negative", "nan"])
 def test_an_operator_that_is_not_monotone_is_named(tmp_path, weights):
     value = [1.0, -2.0, 3.0] if weights == "negative" else [1.0, 2.0, 3.0]
@@ -104,6 +105,7 @@ def test_an_operator_that_is_not_monotone_is_named(tmp_path, weights):
         run(store, operator, {1: 0.0})
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("better", ["smaller", "larger"])
 def test_a_sum_that_overflows_is_named(tmp_path, better):
     """A compiler that takes integers never to overflow would look at the sign of the weight alone."""

@@ -43,6 +43,7 @@ def test_the_command_has_all_of_them():
     assert set(NAMES) == set(ANALYSES)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("name", "peer"),
     [

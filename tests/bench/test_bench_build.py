@@ -31,6 +31,7 @@ def numbers(tmp_path_factory):
     return str(path)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("in_memory", [False, True])
 def test_all_subjects_build_from_strings_and_from_sparse_ids(names, numbers, in_memory):
     report = bench.bench_build([names, numbers], peers=bench.PEERS, num_rounds=1, progress=ignore_progress, in_memory=in_memory, threads=1)

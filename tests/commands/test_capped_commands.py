@@ -55,6 +55,7 @@ def test_sweeps_hold_what_they_promise(run, refused, tmp_path, name, options):
     assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"] == least
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["g.csv", "g.mtx.gz"])
 def test_exports_as_text_hold_what_they_promise(run, tmp_path, name):
     """At the smallest budget that works, and as they are with all memory."""
@@ -78,6 +79,7 @@ def test_a_condensation_holds_what_it_promises(run, tmp_path):
     assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"] == least
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["scc", "topological-generations"])
 def test_paths_hold_what_they_promise(run, tmp_path, name):
     """At the smallest budget that works, and at one where what is left fits into memory."""
@@ -92,6 +94,7 @@ def test_paths_hold_what_they_promise(run, tmp_path, name):
         assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"] == budget
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["louvain", "label-propagation"])
 def test_communities_hold_what_they_promise(run, tmp_path, name):
     """Graphs of communities are built within the same budget."""
@@ -103,6 +106,7 @@ def test_communities_hold_what_they_promise(run, tmp_path, name):
     assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["integers", "strings"])
 def test_results_are_written_within_the_budget(run, refused, tmp_path, kind):
     """By one thread, and by several that hold ids: the same files, and never more memory than was promised."""
@@ -135,6 +139,7 @@ def test_communities_by_narrow_weights_run_within_the_budget_that_is_named(run, 
     assert found["peak_host_bytes"] <= least << 20
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["int64", "string"])
 @pytest.mark.parametrize("name", ["neighbors", "sample"])
 def test_what_prints_edges_holds_what_it_promises(run, tmp_path, name, kind):

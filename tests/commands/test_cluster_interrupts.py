@@ -46,6 +46,7 @@ main()
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("where", ["start", "search"])
 @pytest.mark.parametrize(
     ("send", "code", "message"),
@@ -136,6 +137,7 @@ main()
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("number", "cluster"),
     [(signal.SIGINT, []), (signal.SIGINT, ["--cluster", "local", "--workers", "2"]), (signal.SIGTERM, []), (signal.SIGHUP, [])],

@@ -59,6 +59,7 @@ def test_what_cannot_be_done_is_refused(run, refused, kron, grid):
     assert run("harmonic", grid, "--samples", 5, "--memory", message.rpartition("at least ")[2].strip()).code == 0
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.capped
 @pytest.mark.parametrize(
     "command",

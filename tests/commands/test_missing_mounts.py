@@ -35,6 +35,7 @@ def test_without_proc_what_needs_none_works(kron, arguments):
     assert hidden("/proc", arguments[0], kron, *arguments[1:]).returncode == 0
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -70,6 +71,7 @@ def test_without_shared_memory_a_cluster_says_so(kron, disk_path_factory):
     assert hidden("/dev/shm", "bfs", kron, "--source", 3, "--json").returncode == 0
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("pages", [0, 1, 8, 200])
 def test_with_little_shared_memory_left_a_cluster_says_so(kron, disk_path_factory, pages):
     """Dask says that a worker's status is "init". With enough pages it starts."""

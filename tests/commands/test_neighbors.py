@@ -75,6 +75,7 @@ def test_more_edges_than_are_printed_at_once(run, tmp_path):
     assert run("neighbors", tmp_path / "g.zarr", 7, "--json").json == {"source": [], "target": []}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("options", [(), ("--json",), ("--column", "weight", "--json")])
 def test_a_hub_is_printed_within_the_budget_that_is_named(tmp_path, options):
     """One message names it; a million numbers as objects took 30 MB beside, and twice that as JSON."""

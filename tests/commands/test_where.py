@@ -59,6 +59,7 @@ def test_what_is_no_condition_or_runs_elsewhere_is_refused(refused, trips, name)
     refused(name, trips, *source, "--where", "__import__('os')", words=["a call is no condition"])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.capped
 @pytest.mark.parametrize("name", ["bfs", "sssp", "components"])
 def test_what_a_condition_takes_is_in_the_budget(run, tmp_path, name):

@@ -59,6 +59,7 @@ def kron(tmp_path_factory):
 SOURCES = (5, 17, 255)
 
 
+@pytest.mark.one_in(2)
 @given(case=graphs(), direction=st.sampled_from(DIRECTIONS), seed=st.integers(0, 2**32))
 @settings(deadline=None, max_examples=25, suppress_health_check=ANY_FIXTURE)
 def test_levels_equal_scipy_and_the_tree_is_valid(case, direction, seed, tmp_path_factory, cramped, device):  # noqa: F811

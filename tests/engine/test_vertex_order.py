@@ -42,6 +42,7 @@ def streams(monkeypatch):
     return noted
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8, np.bool_, np.int64])
 @pytest.mark.parametrize("width", [None, 1, 3])
 @pytest.mark.parametrize("threads", [1, 3])
@@ -94,6 +95,7 @@ def test_an_open_graph_reads_ids_once(streams, tmp_path):
         assert streams == ["input_positions"] * 2
 
 
+@pytest.mark.one_in(2)
 def test_without_room_ids_are_streamed(store):
     with open_runtime(store, resources=Resources(device="cpu")) as runtime:
         for room in (POSITION_BYTES * store.num_rows - 1, POSITION_BYTES * store.num_rows):

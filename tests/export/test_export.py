@@ -272,6 +272,7 @@ def test_a_small_budget_is_refused_with_numbers(small, tmp_path, name):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_budget_that_is_named_first_sorts_a_hub(tmp_path, threads):
     """Blocks on their way to the files took a third of what the longest row needs: another budget was named after all had been read."""

@@ -321,6 +321,7 @@ def test_one_edge_repeated_beyond_a_bin(tmp_path, tiny_sizes, duplicates):
     assert_same_store(tmp_path / "a", tmp_path / "b")
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("duplicates", ["drop", "min", "max", "sum", "first", "keep"])
 @pytest.mark.parametrize("columns", ["weight", "time and weight", "text and weight", "text and time"])
@@ -387,6 +388,7 @@ def test_a_sum_beyond_a_bin_is_what_it_is_within_one(tmp_path, tiny_sizes, dtype
         tiny_sizes(capacity=20, block_rows=16)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("duplicates", ["keep", "min", "max", "first"])
 @pytest.mark.parametrize("weights", [[2**63 - 1], [-(2**63), 2**63 - 1], [2**63 - 1, 0, 1, 2, 3]])
 def test_largest_weights_repeated_beyond_a_bin(tmp_path, tiny_sizes, weights, duplicates):

@@ -189,6 +189,7 @@ def test_peak_memory_is_within_the_budget(tmp_path, num_ids):
     assert report["num_rows"] == 3_000_000
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("order", ["degree", "original"])
 def test_rows_without_entries_take_no_memory(tmp_path, order):
     """Six million vertices that no edge leaves are between or behind the rows of one piece: all their starts took 150 MB at once."""
@@ -210,6 +211,7 @@ def test_rows_without_entries_take_no_memory(tmp_path, order):
     assert_same_store(graph.url, ample.url)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("length", "num_edges"), [(80, 150_000), (1000, 70_000)])
 def test_long_strings_fit_the_least_budget_that_is_named(tmp_path, length, num_edges):
     """What is sampled of them first, too: it took 64 MiB of strings of 1,000 bytes."""
@@ -223,6 +225,7 @@ def test_long_strings_fit_the_least_budget_that_is_named(tmp_path, length, num_e
     check_store(open_graph(tmp_path / "g"))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("duplicates", ["sum", "keep"])
 def test_an_edge_with_a_column_repeated_often_fits_the_least_budget(tmp_path, duplicates):
     """It was refused, with a second budget, after everything had been read."""
@@ -271,6 +274,7 @@ def test_readers_of_dictionaries_hold_what_was_promised(tmp_path):
     print(f"peak {report['peak_host_bytes'] >> 20} of {report['memory_budget'] >> 20} MiB")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.capped
 @pytest.mark.parametrize("shape", ["many columns", "a large dictionary"])
 def test_what_readers_hold_of_columns_and_pages_is_charged(tmp_path, shape):
@@ -296,6 +300,7 @@ def test_what_readers_hold_of_columns_and_pages_is_charged(tmp_path, shape):
     print(f"{shape}: peak {peak >> 20} of {named} MiB")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.capped
 @pytest.mark.parametrize("kind", ["int", "string"])
 def test_ids_are_found_on_disk_under_a_memory_cap(tmp_path, kind):
@@ -336,6 +341,7 @@ def long_ids(path, *, is_sorted):
     pq.write_table(pa.table([names.take(pa.array(end[order])) for end in ends], names=["source", "target"]), path)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("num_bytes", [1, 4000, 100_000])
 def test_bins_of_more_text_than_fits_are_dealt_again(tmp_path, monkeypatch, num_bytes):
     """The store is the same."""
@@ -347,6 +353,7 @@ def test_bins_of_more_text_than_fits_are_dealt_again(tmp_path, monkeypatch, num_
     assert_same_store(expected.url, found.url)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.capped
 @pytest.mark.parametrize("is_sorted", [True, False], ids=["last", "mixed"])
 def test_few_long_ids_among_short_ones_hold_what_was_promised(tmp_path, is_sorted):
@@ -412,6 +419,7 @@ print(store.num_edges, "pandas" in sys.modules)
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["integers.tsv", "strings.tsv", "integers.parquet", "strings.parquet"])
 def test_no_build_waits_for_pandas(tmp_path, kind):
     """Arrow imports it, where it is installed, to exchange arrays with NumPy: 0.15 s, and 30 MB that no budget knows of."""
@@ -441,6 +449,7 @@ def many_columns(tmp_path):
     return path
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.capped
 @pytest.mark.parametrize("columns", [["source", "target"], ["source", "target", "w"], ["source", "target", "name"]])
 def test_a_refused_build_in_memory_names_a_budget_that_works(many_columns, columns):

@@ -42,6 +42,7 @@ def masters_of(function, indptr, indices, num_partitions):
     return np.array([function(prop, v) for v in range(len(indptr) - 1)])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", POLICY_NAMES)
 def test_compiled_named_policy_decides_as_plain_text_does(name, monkeypatch):
     """Masters and owners equal the reference's; with thresholds that this small graph exceeds."""
@@ -181,6 +182,7 @@ def test_leaves_of_a_star_are_shared_equally():
     assert sizes.max() / sizes.mean() < 1.05
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("order", ["degree", "original"])
 def test_shares_of_a_power_law_are_equal(order):
     """Edges and vertices of EEC, edges of CVC, at most 5 % above the mean for P = 4 and 8, at a scale that a test can build."""

@@ -98,6 +98,7 @@ STATELESS = Policy(
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("read", ["out", "in"])
 @pytest.mark.parametrize("policy", [STATELESS, STATEFUL], ids=lambda policy: policy.name)

@@ -157,6 +157,7 @@ def test_blocks_are_cut_where_vertices_are_named_after_long_ids(named_after_long
         assert pq.read_table(one).equals(pq.read_table(other))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.capped
 @pytest.mark.parametrize("command", ["components", "export"])
 def test_many_vertices_named_after_few_long_ids_are_written_within_the_budget(tmp_path, command):
