@@ -7,6 +7,7 @@ kernel's to give and to take.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -15,12 +16,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import TracebackType
+from typing import TypeVar
 
 from oocgraph.allocator import return_all_freed
 from oocgraph.config import parse_bytes
 from oocgraph.errors import BudgetError
 from oocgraph.machine import available_bytes, cgroup_limit_bytes, kernel_text, kib_of
 from oocgraph.pool import start
+
+logger = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
 
 SAMPLE_SECONDS = 0.01
 """Interval of the peak sampler."""
@@ -135,6 +141,24 @@ def enough_memory(needed_bytes: int) -> str:
         f"{remedy}, and give the process more: the limit of its control group (container, batch job) is {format_bytes(limit)}, "
         f"of which {CGROUP_SHARE:.0%} may be used; it needs {-int(-(least / CGROUP_SHARE) // 1)}M"
     )
+
+
+def with_threads_that_fit(compute: Callable[[int], Found], most: int) -> Found:
+    """Return what `compute` makes with `most` threads or, where their buffers do not fit, half as many, and so on: results are the same.
+
+    It must refuse before anything is changed. What it raises with one thread names the smallest budget that works.
+
+    Raises
+    ------
+    BudgetError
+        There is no room for one.
+    """
+    for threads in [most >> i for i in range(most.bit_length() - 1)]:
+        try:
+            return compute(threads)
+        except BudgetError as error:
+            logger.info("%d threads do not fit, half as many are tried: %s", threads, error)
+    return compute(1)
 
 
 ROOM_BYTES = 256 << 20

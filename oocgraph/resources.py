@@ -35,7 +35,8 @@ class Resources:
         Bytes that the process may hold, as a number or a text such as ``"640M"``; with a client, bytes of each worker. By default most of
         what the machine, the control group or Dask leaves.
     threads
-        Compute threads, of the process or of each worker; by default the cores that it may use.
+        Compute threads, of the process or of each worker; by default the cores that it may use. Fewer work where the budget has no room for
+        their buffers.
     device
         ``cuda``: on GPUs, or an error that says why not. ``cpu``: on the processor. ``auto``: on GPUs if they can be used and the work is
         worth their start (``device_reason`` of a search's result says what decided). By default as configured (``auto``). With a client
@@ -112,6 +113,8 @@ class Capabilities(NamedTuple):
         Whether an interrupted run continues where it was.
     divides
         Whether the caller may choose into how many partitions the graph is divided.
+    views
+        Whether it looks at edges that meet a condition only (``where=``).
     """
 
     gpu: bool = False
@@ -120,17 +123,18 @@ class Capabilities(NamedTuple):
     out_of_core: bool = True
     resumes: bool = False
     divides: bool = False
+    views: bool = False
 
 
 CAPABILITIES = {
-    "bfs": Capabilities(gpu=True, cluster=True, gpu_cluster=True, resumes=True, divides=True),
+    "bfs": Capabilities(gpu=True, cluster=True, gpu_cluster=True, resumes=True, divides=True, views=True),
     "spmv": Capabilities(gpu=True, cluster=True, gpu_cluster=True),
     "pagerank": Capabilities(gpu=True, cluster=True, gpu_cluster=True, resumes=True),
-    "connected_components": Capabilities(cluster=True),
-    "sssp": Capabilities(gpu=True, cluster=True, divides=True),
+    "connected_components": Capabilities(cluster=True, views=True),
+    "sssp": Capabilities(gpu=True, cluster=True, divides=True, views=True),
     "core_numbers": Capabilities(cluster=True, divides=True),
-    "shortest_path": Capabilities(),
-    "run": Capabilities(),
+    "shortest_path": Capabilities(views=True),
+    "run": Capabilities(views=True),
     "estimate": Capabilities(),
     "strongly_connected_components": Capabilities(),
     "condensation": Capabilities(),
@@ -153,7 +157,7 @@ CAPABILITIES = {
     "label_propagation": Capabilities(),
     "louvain": Capabilities(),
     "partition_graph": Capabilities(cluster=True),
-    "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),
+    "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True, views=True),
     "build_csr": Capabilities(cluster=True),
     "append_edges": Capabilities(cluster=True),
     "merge_graphs": Capabilities(),
@@ -162,9 +166,9 @@ CAPABILITIES = {
     "generate_grid": Capabilities(),
     "export_graph": Capabilities(),
     "check_store": Capabilities(),
-    "verify_bfs": Capabilities(),
-    "verify_components": Capabilities(),
-    "verify_sssp": Capabilities(),
+    "verify_bfs": Capabilities(views=True),
+    "verify_components": Capabilities(views=True),
+    "verify_sssp": Capabilities(views=True),
     "verify_cores": Capabilities(),
     "plan_bfs": Capabilities(),
 }
@@ -235,6 +239,8 @@ def resources_of(
         if found != Resources():
             raise ArgumentError(f"the runtime has its own resources, so {found!r} cannot apply; give them to open_runtime")
         return found
+    if not can.views and getattr(graph, "where", None) is not None:
+        raise ArgumentError(f"{graph.url} is a view of the edges with {graph.where}, and {function} looks at all; give it a graph of those")
     if not can.gpu and (found.device == "cuda" or found.device_memory_budget is not None):
         name = "device" if found.device == "cuda" else "device_memory_budget"
         why = f" ({_WHY[function]})" if function in _WHY else ""

@@ -17,7 +17,7 @@ import numpy as np
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.compiled.load import load_kernels
-from oocgraph.errors import ArgumentTypeError, ValidationError
+from oocgraph.errors import ArgumentError, ArgumentTypeError, ValidationError
 from oocgraph.kernels import verify as rules
 from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.resources import Resources, resources_of
@@ -71,8 +71,10 @@ def verify_components(
         result.check_graph(store)
         store = view_of(store, where=result.where)
     component = np.asarray(result.stored_component if isinstance(result, ComponentsResult) else result)
-    if component.shape != (store.num_rows,) or component.dtype.kind not in "iu":
-        raise ValidationError(f"components are {component.dtype} of shape {component.shape}; {store.url} has {store.num_rows:,} vertices")
+    if component.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"result is {result!r}; give what connected_components returns, or an array of integers")
+    if component.shape != (store.num_rows,):
+        raise ArgumentError(f"result has the shape {component.shape}; {store.url} has {store.num_rows:,} vertices with an edge")
     load_libraries(store)
     joined = np.empty(0, np.int64)
     entries = np.empty(0, store.index_dtype)

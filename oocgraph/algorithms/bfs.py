@@ -94,7 +94,7 @@ def bfs(
     client
         A `distributed.Client` on whose workers the search runs; the same as in `resources`. By default the current client, if there is one.
     progress
-        Called with ("level", level, 0) as levels are found; True draws a bar.
+        Called with ("level", level, 0) and ("vertices reached", number, num_vertices) after levels of many vertices; True draws bars.
 
     Returns
     -------

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,7 +29,7 @@ from oocgraph.compiled.load import load_kernels
 from oocgraph.config import settings
 from oocgraph.engine.forest import Forest, charge_forest, kernel_calls
 from oocgraph.engine.opened import Unopened
-from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read
+from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, with_threads_that_fit
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.components import ComponentsResult
@@ -117,14 +118,14 @@ def find_components(
     store: CSRStore, resources: Resources, *, progress: ProgressOption, following_bytes: int = 0, runtime: Runtime | None = None
 ) -> ComponentsResult:  # fmt: skip
     """Find the components of a graph or a view; what follows needs up to `following_bytes`, for which a refusal names a budget, too."""
-    started, client, threads = perf_counter(), resources.client or None, resources.num_threads
+    started, client = perf_counter(), resources.client or None
     limit = resources.limit_bytes if client is None else Resources().limit_bytes  # of this process, in which workers put their trees
     opened = Unopened(limit, following_bytes) if client is not None or runtime is None else opened_of(runtime, store, resources)
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         load_kernels(kernel_calls(store.index_dtype))
 
-        def found_within(budget: Budget) -> _Found:
+        def found_within(threads: int, budget: Budget) -> _Found:
             _charge(store, budget, threads, num_vectors=2 if client is None else 3)
             began, device = perf_counter(), device_bytes_read()
             with Forest(store, threads, shown, resident=opened.resident) as forest:
@@ -134,7 +135,7 @@ def find_components(
             load_seconds, seconds = began - started, perf_counter() - began
             return _Found(component, num_linked, forest.num_bytes, forest.plane_bytes, read, load_seconds, seconds, exchange)
 
-        found = opened.within(found_within)
+        found = with_threads_that_fit(lambda threads: opened.within(partial(found_within, threads)), resources.num_threads)
     return ComponentsResult(
         stored_component=found.component, num_linked=found.num_linked, ids=VertexIds(store.stored), where=store.where,
         seconds=found.seconds,

@@ -18,7 +18,7 @@ from oocgraph.errors import ArgumentError, ArgumentTypeError
 from oocgraph.ingest.build import build_csr, load_build
 from oocgraph.ingest.build_job import plan_sizes, workers_for
 from oocgraph.ingest.quotient import open_quotient
-from oocgraph.memory import SLACK_BYTES, Budget, bytes_before
+from oocgraph.memory import SLACK_BYTES, Budget, bytes_before, with_threads_that_fit
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.strong import StrongComponentsResult
 from oocgraph.store.graph import CSRStore, open_graph
@@ -87,7 +87,7 @@ def condensation(
     ...     small.num_vertices, small.num_edges, 7 in small, 2 in small
     (3, 2, True, False)
     """
-    asked = resources_of("condensation", resources, memory_budget=memory_budget)
+    asked = resources_of("condensation", resources, memory_budget=memory_budget, graph=graph)
     store = open_graph(graph)
     if path is not None:
         output_place(path, kind="graph store", overwrite=overwrite)
@@ -115,4 +115,6 @@ def _check_build(store: CSRStore, asked: Resources) -> None:
     codec = settings().codec
     load_build(codec)
     budget = Budget(asked.limit_bytes, bytes_before(asked.limit_bytes) + store.num_rows * store.index_dtype.itemsize + SLACK_BYTES)
-    plan_sizes(budget, workers_for(asked.num_threads, budget.available_bytes), 0, compressed=codec != "none")
+    with_threads_that_fit(
+        lambda threads: plan_sizes(budget, workers_for(threads, budget.available_bytes), 0, compressed=codec != "none"), asked.num_threads
+    )

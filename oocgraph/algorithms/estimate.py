@@ -198,7 +198,7 @@ def _of_edges(edges: EdgeSource, source: Any, options: BuildOptions, threads: in
         is_exact=sample.is_all,
         store_bytes=int(entries * groups * (itemsize + columns) + planes * itemsize + num_vertices * (ids + 8 * groups)),
         temporary_bytes=int(num_rows * per_edge),
-        build_least_bytes=held + least_build_bytes(threads, binned),
+        build_least_bytes=held + least_build_bytes(1, binned),
         build_ample_bytes=held + ample_build_bytes(threads, binned, num_vertices),
         build_seconds=(BUILD_SECONDS + seconds / threads) * _slowness(),
         **_of_search(sizes, threads, held, sample.id_bytes or 8),

@@ -141,9 +141,7 @@ def louvain(
     n = call.store.num_rows
 
     def finish(sweeps: Sweeps) -> tuple[int, float]:
-        count = name_by_smallest_id(
-            call.store, member, np.empty_like(member), n, lambda each: sweeps.vertices(each, STEP_SECONDS * n)
-        )  # fmt: skip
+        count = name_by_smallest_id(call.store, member, np.empty_like(member), n, lambda each: sweeps.vertices(each, STEP_SECONDS * n))
         return count, modularity_of(sweeps, run.column, member, np.empty(n), resolution)
 
     count, modularity = run.within(call, finish, n * (8 + member.itemsize))
@@ -196,14 +194,14 @@ class _Run:
                 call = self.call.part(level.quotient.store)
         return member
 
-    def within(self, call: Call, compute: Callable[[Sweeps], Any], vector_bytes: int, *, later_bytes: int = 0) -> Any:
-        """Compute something with the edges of a graph, and note what it took."""
+    def within(self, call: Call, compute: Callable[[Sweeps], Any], vector_bytes: int, later: Callable[[int], int] = lambda _: 0) -> Any:
+        """Compute something with the edges of a graph, which takes so much later with so many threads, and note what it took."""
         store, column = call.store, self.column if call is self.call else WEIGHT
         index, sums, marks, salt = np.empty(0, store.index_dtype), np.empty(0), np.empty(0, np.uint8), np.uint64(0)
         slots, ids = kernels.num_slots(longest_list(store)), np.empty(0, np.int64)
         needs = Needs(
-            vectors={"communities": vector_bytes, "graphs of communities": later_bytes, "names": naming_bytes(store)}, column=column,
-            result_bytes=index.itemsize * store.num_rows,
+            vectors={"communities": vector_bytes, "names": naming_bytes(store)}, by_threads={"graphs of communities": later},
+            result_bytes=index.itemsize * store.num_rows, column=column,
             kernels=[(kernels.move, index, sums, sums, marks, index, marks, salt, 0, 0, 0.0, 0.0, index, sums), *modularity_calls(store)],
             vertex_kernels=[
                 (kernels.wake, marks, marks, 0, 0), (kernels.number, index, 0, 0), (kernels.salt_of, 0, 0), (kernels.sum_squares, sums),
@@ -263,9 +261,11 @@ class _Run:
 
         n, size = call.store.num_rows, call.store.index_dtype.itemsize
         others = 0 if strength is None else 8 * n + (8 + size) * strength.size + held_bytes(call.store)
-        weights = (call.num_threads + READ_AHEAD) * min(WEIGHT_BYTES, 16 * call.store.num_edges) if strength is None else 0
-        later = quotient_bytes(call.store, call.num_threads) + weights
-        level: _Level | None = self.within(call, compute, n * (3 * size + 18) + others, later_bytes=later)
+        weights = min(WEIGHT_BYTES, 16 * call.store.num_edges) if strength is None else 0
+        level: _Level | None = self.within(
+            call, compute, n * (3 * size + 18) + others,
+            lambda threads: quotient_bytes(call.store, threads) + (threads + READ_AHEAD) * weights,
+        )  # fmt: skip
         return level
 
     def _strength(self, sweeps: Sweeps, member: Array) -> Array:

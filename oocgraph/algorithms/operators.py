@@ -35,6 +35,7 @@ from oocgraph.partition.policy_code import identity_of, where_refused
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.paths import OperatorResult
+from oocgraph.store.given import as_collection
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.scipy import weight_column
@@ -188,7 +189,8 @@ def run(
                 "along an edge: correct relax, or the weights"
             ) from None
         fields = relaxing.fields_of(found, unreached, started, sampler, asked)
-    return OperatorResult(**fields, ids=VertexIds(store), operator=operator.name, isolated=begins.isolated)
+    isolated = {name: value for name, value in begins.isolated.items() if value != unreached}
+    return OperatorResult(**fields, ids=VertexIds(store), operator=operator.name, isolated=isolated)
 
 
 class _Begins(NamedTuple):
@@ -204,19 +206,22 @@ def _begins(store: CSRStore, initial: Any) -> _Begins:
         initial = list(initial), list(initial.values())
     if not (isinstance(initial, tuple) and len(initial) == 2):
         raise ArgumentTypeError(f"initial is {initial!r}; give a mapping of ids to values, or a pair (ids, values)")
-    given, values = initial[0], np.asarray(initial[1])
-    if values.ndim != 1 or values.dtype.kind not in "iufb" or len(given) != values.size:
-        raise ArgumentError(f"initial has {len(given)} ids and values of shape {values.shape} and dtype {values.dtype}; give a number each")
+    ids, values = VertexIds(store), np.asarray(as_collection(initial[1]))
+    names = ids.parse(as_collection(initial[0]))
+    if values.ndim != 1 or values.dtype.kind not in "iufb" or names.shape != values.shape:
+        raise ArgumentError(
+            f"initial has ids of shape {names.shape} and values of shape {values.shape} and dtype {values.dtype}; give a number each"
+        )
     if values.dtype == np.uint64 and values.size and values.max() >= 2**63:
         raise ArgumentError(f"initial has the value {values.max()}, which is no int64; give floats, or smaller integers")
     values = values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
     if np.isnan(values).any():
         raise ArgumentError("initial has a value that is NaN; give numbers")
-    numbers = VertexIds(store).vertices_of(given) if len(given) else np.empty(0, np.int64)
+    numbers = ids.vertices_of(names) if names.size else np.empty(0, np.int64)
     linked = numbers >= 0
-    if np.unique(numbers[linked]).size != np.count_nonzero(linked):
+    isolated = dict(zip(names[~linked].tolist(), values[~linked].tolist(), strict=True))
+    if np.unique(numbers[linked]).size + len(isolated) != numbers.size:
         raise ArgumentError("initial names a vertex twice; give each one value")
-    isolated = {given[i]: values[i].item() for i in np.flatnonzero(~linked)}
     return _Begins(numbers[linked], values[linked], isolated)
 
 

@@ -28,7 +28,7 @@ from oocgraph.arrays import Device, Work
 from oocgraph.config import settings
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError, ConvergenceError
-from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read
+from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, with_threads_that_fit
 from oocgraph.products.in_place import InPlaceRanking
 from oocgraph.products.personalization import Personalization, charge_personalization, personalization_of
 from oocgraph.products.ranking import Ranking, RankState, charge_ranking, load_kernels, single_floor
@@ -271,7 +271,9 @@ def _here(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened) -> Ra
         what = "schedule is 'in-place'" if options.in_place else "oocgraph.precision is single"
         device = "device is 'cuda'" if asked.device == "cuda" else "device_memory_budget is given"
         raise ArgumentError(f"{device}, but {what}, which the processor alone has; leave one of them out")
-    return found or opened.within(lambda budget: _in_process(options, run, opened, budget))
+    return found or with_threads_that_fit(
+        lambda threads: opened.within(lambda budget: _in_process(options, run, opened, threads, budget)), asked.num_threads
+    )
 
 
 def _work(options: RankOptions, run: _Run) -> Work:
@@ -289,9 +291,9 @@ def _work(options: RankOptions, run: _Run) -> Work:
     return Work(seconds, num_edges * (store.index_dtype.itemsize + weight_bytes), (source,))
 
 
-def _in_process(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened, budget: Budget) -> Ranked:
-    """Rank with the threads of this process."""
-    start, store, column, threads = perf_counter(), options.store, options.column, options.resources.num_threads
+def _in_process(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened, threads: int, budget: Budget) -> Ranked:
+    """Rank with threads of this process."""
+    start, store, column = perf_counter(), options.store, options.column
     trial = Budget(budget.limit_bytes, budget.baseline_bytes)
     trial.alternatively("the result, when it is written,", result_bytes(store, options.personalization))
     with trial.all_or_none():

@@ -36,7 +36,7 @@ from oocgraph.engine.fallback import processor_instead
 from oocgraph.engine.in_process import MANY_SEARCHES, search_work
 from oocgraph.errors import ArgumentError, ArgumentTypeError, BudgetError, StoreError, StoreNotFoundError
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
-from oocgraph.memory import Budget
+from oocgraph.memory import Budget, with_threads_that_fit
 from oocgraph.partition.cusp_spec import COMPILER_BYTES
 from oocgraph.partition.policies import DIMENSIONS, Dimension, named_policy
 from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
@@ -228,18 +228,22 @@ def _opened_here(
     logger.info("device: %s (%s)", "cpu" if device is None else device.name, reason)
     options: dict[str, Any] = {
         "num_vertices": store.num_rows, "dtype": store.index_dtype, "directed": store.attributes.directed, "budget": budget,
-        "threads": resources.num_threads, "io_threads": settings().io_threads,
+        "io_threads": settings().io_threads,
     }  # fmt: skip
+
+    def opened(threads: int, **more: Any) -> PartitionedRuntime:
+        with budget.unless_it_fails():
+            return PartitionedRuntime(parts, threads=threads, **options, **more)
+
     if device is not None:
         try:
             limit = device_limit_bytes(device, requested if requested is not None else settings().device_memory_budget)
-            with budget.unless_it_fails():
-                return PartitionedRuntime(parts, device=device, device_limit=limit, **options)
+            return with_threads_that_fit(partial(opened, device=device, device_limit=limit), resources.num_threads)
         except BudgetError as error:
             processor_instead("search over partitions", device, error, kind=kind, device_memory_budget=requested)
     elif requested is not None:
         raise ArgumentError(f"device_memory_budget is given, but the search would run on the processor: {reason}")
-    return PartitionedRuntime(parts, **options)
+    return with_threads_that_fit(opened, resources.num_threads)
 
 
 def label_of(partition: Any) -> str | None:
@@ -288,7 +292,7 @@ def _partitions(store: CSRStore, partition: Any, resources: Resources, progress:
         policy = named_policy(partition, vertex_order=store.attributes.vertex_order)
         options = partition_options(
             store, num_partitions, policy, columns=(), threads=threads, memory_budget=resources.memory_budget,
-            following_bytes=0 if client is not None else following_bytes(store, num_partitions, threads),
+            following_bytes=0 if client is not None else following_bytes(store, num_partitions),
         )  # fmt: skip
         parts, _ = partition_with_report(
             store, staged.folder / "parts", options, client, durable=False, remedy=RESULT_FOLDER_REMEDY, progress=progress
@@ -305,10 +309,10 @@ def _open_given(partition: Any) -> Partitions:
         raise StoreNotFoundError(f"partition is neither '1d' nor '2d', and {error}") from error
 
 
-def following_bytes(store: CSRStore, num_partitions: int, threads: int | None) -> int:
+def following_bytes(store: CSRStore, num_partitions: int) -> int:
     """Return what a search over partitions needs, in the process that has just made them, beside the interpreter, at the most."""
-    knobs, parts = settings(), max(1, min(num_partitions, store.num_rows))
-    return COMPILER_BYTES + most_search_bytes(store, parts, threads=threads or knobs.threads, io_threads=knobs.io_threads)
+    parts = max(1, min(num_partitions, store.num_rows))
+    return COMPILER_BYTES + most_search_bytes(store, parts, threads=1, io_threads=settings().io_threads)
 
 
 def _num_workers(client: Any) -> int:

@@ -117,7 +117,7 @@ def plan_bfs(
     """
     store = open_graph(graph)
     numbers = _checked_workers(workers, store)
-    asked = resources_of("plan_bfs", resources, memory_budget=memory_budget)
+    asked = resources_of("plan_bfs", resources, memory_budget=memory_budget, graph=graph)
     memory_bytes = effective_budget_bytes(None) if asked.memory_budget is None else parse_bytes(asked.memory_budget)
     threads = asked.threads or 1
     source, vertex = _source(store, source)

@@ -111,7 +111,7 @@ def open_runtime(
     client
         A `distributed.Client` on whose workers the graph is loaded; the same as in `resources`.
     progress
-        Called with (phase, done, total); True draws bars.
+        Called with (phase, done, total) while the graph is brought to where it is searched, if that takes long; True draws bars.
 
     Returns
     -------

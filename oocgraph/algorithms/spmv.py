@@ -27,7 +27,7 @@ from oocgraph.engine.in_process import MANY_SEARCHES
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels.semirings import Semiring, SemiringName, semiring_of
-from oocgraph.memory import SLACK_BYTES, Budget
+from oocgraph.memory import SLACK_BYTES, Budget, with_threads_that_fit
 from oocgraph.products.product import PARTS_PER_THREAD, load_kernel, multiply, multiply_streamed, num_private_vectors
 from oocgraph.products.product_checks import has_nan, refuse_nan
 from oocgraph.resources import Resources, resources_of
@@ -161,10 +161,12 @@ def spmv(
         return y
     if isinstance(operand, GraphOperand):
         assert not isinstance(opened, OpenedMatrix)
-        return _of_graph(operand, opened, threads=asked.num_threads)
-    if operand.matrix.format == "csr" and not operand.transpose:
-        return _of_matrix(operand, threads=asked.num_threads, limit_bytes=limit_bytes)
-    return _by_columns(operand, lambda one: _of_matrix(one, threads=asked.num_threads, limit_bytes=limit_bytes))
+        return with_threads_that_fit(partial(_of_graph, operand, opened), asked.num_threads)
+
+    def of_matrix(one: MatrixOperand) -> Array:
+        return with_threads_that_fit(partial(_of_matrix, one, limit_bytes), asked.num_threads)
+
+    return of_matrix(operand) if operand.matrix.format == "csr" and not operand.transpose else _by_columns(operand, of_matrix)
 
 
 def _by_columns(operand: GraphOperand | MatrixOperand, multiply: Callable[[Any], Array]) -> Array:
@@ -215,7 +217,7 @@ def is_on_device(matrix: Any) -> bool:
     return type(getattr(matrix, "data", None)).__module__.partition(".")[0] == "cupy"
 
 
-def _of_graph(operand: GraphOperand, opened: OpenedGraph | Unopened, *, threads: int) -> Array:
+def _of_graph(operand: GraphOperand, opened: OpenedGraph | Unopened, threads: int) -> Array:
     """Multiply the adjacency matrix of a store, out of core."""
     store, ring = operand.store, operand.semiring
     load_libraries(store)
@@ -242,7 +244,7 @@ def _of_graph(operand: GraphOperand, opened: OpenedGraph | Unopened, *, threads:
         return opened.within(multiplied)
 
 
-def _of_matrix(operand: MatrixOperand, *, threads: int, limit_bytes: int) -> Array:
+def _of_matrix(operand: MatrixOperand, limit_bytes: int, threads: int) -> Array:
     """Multiply a matrix that is in memory."""
     ring, parts = operand.semiring, operand.parts(PARTS_PER_THREAD * threads)
     private = num_private_vectors(parts, threads)

@@ -88,8 +88,9 @@ def sssp(
         Edge column of the weights, numbers of 0 or more; by default the graph's. An infinite one, or a sum that is, leads nowhere.
     schedule
         ``auto`` and ``async``: by priority, block by block. ``buckets``: in sweeps over the earliest bucket (delta-stepping). ``rounds``:
-        in sweeps over all that is pending (Bellman-Ford). The distances and parents are the same. A cluster has ``async`` alone: each
-        worker by priority, all of them in steps of some buckets. A GPU has ``auto`` alone: near and far piles (Davidson et al. 2014).
+        in sweeps over all that is pending (Bellman-Ford). The distances are the same, and without weights of 0 the parents. A cluster
+        has ``async`` alone: each worker by priority, all of them in steps of some buckets. A GPU has ``auto`` alone: near and far piles
+        (Davidson et al. 2014).
     delta
         Width of a bucket, as a distance; by default chosen by the weights and the degrees.
     target
@@ -248,7 +249,8 @@ def _on_device(
     assert column is not None
     if task.schedule != "auto":
         if resources.device == "cuda" or resources.device_memory_budget is not None:
-            raise ArgumentError(f"schedule is {task.schedule!r}, which only the processor has; leave it out, or use device='cpu'")
+            remedy = "leave it out, or use device='cpu'" if resources.device_memory_budget is None else "leave out device_memory_budget"
+            raise ArgumentError(f"schedule is {task.schedule!r}, which only the processor has; {remedy}")
         return None
 
     def compute(devices: Sequence[Device], requested: str | int | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from oocgraph.allocator import returned_memory
 from oocgraph.engine.opened import Unopened
 from oocgraph.engine.sweeps import Edges, Needs, Sweeps, least_bytes, load_sweep_kernels, open_sweeps, stream_edges
 from oocgraph.errors import ArgumentError, BudgetError
-from oocgraph.memory import Budget, PeakSampler
+from oocgraph.memory import Budget, PeakSampler, with_threads_that_fit
 from oocgraph.progress import watched
 from oocgraph.resources import CAPABILITIES, Resources, is_count, resources_of
 from oocgraph.store.graph import CSRStore, open_graph
@@ -54,7 +54,7 @@ class Call:
     ----------
     store : CSRStore
     num_threads : int
-        Of this process.
+        Of this process: as many as were asked for, or as a run had room for.
 
     Raises
     ------
@@ -117,15 +117,20 @@ class Call:
                     )  # fmt: skip
                     return found
 
-            found = self._opened.within(within)
+            def with_threads(threads: int) -> Found:
+                self.num_threads = threads
+                return self._opened.within(within)
+
+            found = with_threads_that_fit(with_threads, 1 if self._asked.client else self.num_threads)
         fields.update(ids=VertexIds(store), edge_bytes=store.edge_bytes, peak_host_bytes=sampler.peak_bytes)
         return found, fields
 
     def most_that_fit(self, needs: Callable[[int], Needs], most: int) -> int:
-        """Return the largest number, up to `most`, of which the needs are within the budget; 0 if there is none."""
+        """Return the largest number, up to `most`, of which the needs are within the budget, in one thread; 0 if there is none."""
 
         def fits(num: int) -> bool:
             def within(budget: Budget) -> bool:
+                self.num_threads = 1
                 with self._opening(needs(num), budget, ignore_progress):
                     return True
 

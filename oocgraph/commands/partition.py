@@ -67,7 +67,7 @@ def partition(
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         options = partition_options(
             store, parts, chosen, read=read, transposed=transpose, compiled=False if slow else None, threads=threads, memory_budget=memory,
-            following_bytes=0 if client is not None else _following_bytes(store, parts, read, threads, check=check, report=report),
+            following_bytes=0 if client is not None else _following_bytes(store, parts, read, check=check, report=report),
         )  # fmt: skip
         made, phases = partition_with_report(store, out, options, client, overwrite=overwrite, progress=progress)
     seconds = perf_counter() - began
@@ -91,14 +91,14 @@ def partition(
         print_table(rows)
 
 
-def _following_bytes(store: CSRStore, parts: int, read: str, threads: int | None, *, check: bool, report: bool) -> int:
+def _following_bytes(store: CSRStore, parts: int, read: str, *, check: bool, report: bool) -> int:
     """Return what the check and the search after a partitioning need in the same process, at the most."""
     from oocgraph.algorithms.partitioned_bfs import following_bytes
     from oocgraph.partition.check import most_check_bytes
     from oocgraph.partition.cusp_spec import COMPILER_BYTES
 
     checking = COMPILER_BYTES + most_check_bytes(store, parts, read) if check else 0
-    return max(checking, following_bytes(store, parts, threads) if report else 0)
+    return max(checking, following_bytes(store, parts) if report else 0)
 
 
 def policy_of(text: str) -> str | Policy:

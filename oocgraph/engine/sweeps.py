@@ -144,6 +144,8 @@ class Needs:
     ----------
     vectors
         Bytes of arrays of all vertices, by name; those of the result included.
+    by_threads
+        Bytes of what depends on the number of threads, by name.
     result_bytes
         Bytes of the result, which stays when the rest is gone.
     lists
@@ -170,6 +172,7 @@ class Needs:
 
     vectors: Mapping[str, int]
     result_bytes: int
+    by_threads: Mapping[str, Callable[[int], int]] = field(default_factory=dict)
     lists: Sequence[Lists] = ("in",)
     column: str | None = None
     kernels: Sequence[tuple[Any, ...]] = ()
@@ -547,7 +550,7 @@ def load_sweep_kernels(store: CSRStore, needs: Needs) -> None:
 
 def charge_needs(store: CSRStore, needs: Needs, threads: int, budget: Budget) -> None:
     """Reserve the vectors of an algorithm, and what else it needs at the least."""
-    charges = dict(needs.vectors)
+    charges = {**needs.vectors, **{name: bytes_of(threads) for name, bytes_of in needs.by_threads.items()}}
     if needs.scratch:
         charges["scratch"] = _num_callers(threads) * sum(np.dtype(dtype).itemsize * length for dtype, length in needs.scratch)
     if needs.selects:

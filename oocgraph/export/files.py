@@ -25,7 +25,7 @@ from oocgraph.export.parquet import write_parquet
 from oocgraph.export.text import charge_matrix, write_matrix, write_table_text
 from oocgraph.external_sort.workers import Workers
 from oocgraph.listing import Listed
-from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes, with_threads_that_fit
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.store.atomic_output import AtomicOutput
@@ -141,10 +141,10 @@ def export_graph(
     beside `path`; Matrix Market holds 5 bytes per vertex; edge lists hold the ids of all vertices.
 
     A build from the file, of a directed graph with ``directed=True``, gives the same graph: from ``.parquet`` in all; from ``.csv`` without
-    isolated vertices (give ``num_vertices=``) and with columns of 64 bits, as text has no types; from ``.mtx`` with vertices ``0 .. n - 1``
-    and the one column.
+    isolated vertices (give ``num_vertices=``) and with columns of 64 bits, as text has no types (floats that are all whole numbers come
+    back as integers); from ``.mtx`` with vertices ``0 .. n - 1`` and the one column.
     """
-    asked = resources_of("export_graph", resources, memory_budget=memory_budget)
+    asked = resources_of("export_graph", resources, memory_budget=memory_budget, graph=graph)
     begin, out, path, store = time.perf_counter(), path, local_path(path), open_graph(graph)
     form = max((one for one in WRITERS if path.name.endswith(one)), key=len, default=None)
     if form is None:
@@ -159,8 +159,11 @@ def export_graph(
     column = weight_column(store, weight) if form in (".npz", ".wsg", *MATRIX_MARKET) else None
     if form in GAPBS:
         check_gapbs(store, path, form, column)
-    num_threads = asked.threads or num_cores()
-    budget = _charged(store, form, order, column, asked.memory_budget, num_threads)
+
+    def charged(num_threads: int) -> tuple[Budget, int]:
+        return _charged(store, form, order, column, asked.memory_budget, num_threads), num_threads
+
+    budget, num_threads = with_threads_that_fit(charged, asked.threads or num_cores())
     with (
         AtomicOutput(path, overwrite=overwrite) as staged, Workers(num_threads) as workers, watched(progress) as shown, returned_memory(),
     ):  # fmt: skip

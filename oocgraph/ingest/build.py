@@ -24,7 +24,7 @@ from oocgraph.config import settings
 from oocgraph.errors import ArgumentError, InputError
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Workers
-from oocgraph.ingest.build_job import BuildOptions, Job, Phase, input_bytes, most_workers, plan_sizes, workers_for
+from oocgraph.ingest.build_job import BuildOptions, Job, Phase, Sizes, input_bytes, most_workers, plan_sizes, workers_for
 from oocgraph.ingest.build_steps import build_steps
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
@@ -35,7 +35,7 @@ from oocgraph.kernels.join import hash_join_calls
 from oocgraph.kernels.packed_keys import packing_calls
 from oocgraph.kernels.strings import string_calls
 from oocgraph.listing import Listed
-from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
+from oocgraph.memory import Budget, PeakSampler, bytes_before, effective_budget_bytes, with_threads_that_fit
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.sorting import load_sorts
@@ -285,19 +285,19 @@ def build_with_report(
     threads = options.threads or configured.threads
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory(kept_bytes_of(limit, threads)):
         load_build(options.codec, shown, id_kind=edges.id_kind, dtypes=payload.binned)
-        budget = Budget(limit)
-        num_workers = workers_for(threads, budget.available_bytes - input_bytes(edges, most_workers(threads)))
-        sizes = plan_sizes(
-            budget,
-            num_workers,
-            sum(dtype.itemsize for dtype in payload.binned),
-            compressed=options.codec != "none",
-            more_bytes=input_bytes(edges, num_workers),
-        )
+        before, payload_bytes, compressed = bytes_before(limit), sum(dtype.itemsize for dtype in payload.binned), options.codec != "none"
+
+        def planned(most: int) -> tuple[int, Budget, Sizes]:
+            budget = Budget(limit, before)
+            num_workers = workers_for(most, budget.available_bytes - input_bytes(edges, most_workers(most)))
+            more = input_bytes(edges, num_workers)
+            return most, budget, plan_sizes(budget, num_workers, payload_bytes, compressed=compressed, more_bytes=more)
+
+        threads, budget, sizes = with_threads_that_fit(planned, threads)
         with (
             StoreWriter(store, codec=options.codec, overwrite=options.overwrite, durable=options.durable) as writer,
             Folder(writer.scratch) as temporary,
-            Workers(num_workers) as workers,
+            Workers(sizes.threads) as workers,
         ):
             job = Job(
                 options=options,

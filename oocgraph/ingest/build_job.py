@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from oocgraph.config import check_threads
+from oocgraph.config import check_threads, settings
 from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Scratch, Workers
@@ -50,6 +50,9 @@ ORDER_BYTES = 16
 
 PAYLOAD_COPIES = 4
 """Copies of the columns alive at once: as read, distributed, sorted, written."""
+
+LONG_IDS_BYTES = 16 << 20
+"""What a build holds beside of string ids of which a few are long: measured 10 MiB, of one thread."""
 
 READER_BYTES = 30 << 20
 """What a reader may hold beside its block, per thread: parser state, compressed pages. Three columns of Parquet with dictionaries take 18
@@ -206,11 +209,12 @@ def ample_build_bytes(threads: int, payload_bytes: int, num_ids: int, *, compres
 
 
 def input_bytes(edges: Any, threads: int) -> int:
-    """Return what so many threads that read an edge list hold beyond `READER_BYTES` each: of many columns, of large pages."""
+    """Return what so many threads that read an edge list hold beyond `READER_BYTES` each: of many columns, of large pages, of long ids."""
     if not isinstance(edges, Source):
         return 0
     most, num_bytes = edges.readers
-    return max(0, min(threads, most) * num_bytes - threads * READER_BYTES)
+    of_ids = LONG_IDS_BYTES if edges.id_kind == "string" else 0
+    return of_ids + max(0, min(threads, most) * num_bytes - threads * READER_BYTES)
 
 
 def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: bool = False, more_bytes: int = 0) -> Sizes:
@@ -241,8 +245,7 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: 
         need = budget.promised_bytes + least
         raise BudgetError(
             f"the build needs {format_bytes(least)} beside the interpreter's {format_bytes(budget.baseline_bytes)}, "
-            f"with {threads} threads, but the memory budget is {format_bytes(budget.limit_bytes)}; "
-            f"{enough_memory(need)} or use fewer threads"
+            f"but the memory budget is {format_bytes(budget.limit_bytes)}; {enough_memory(need)}"
         )
     budget.reserve("build", fixed + threads * READER_BYTES)
     free = budget.available_bytes
@@ -318,7 +321,8 @@ class Job:
 
 def with_more(job: Job, free_bytes: int) -> int:
     """Return what a process needs in which `plan_sizes` has so many bytes to divide: with more memory there may be more workers, too."""
-    return job.budget.promised_bytes + (most_workers(job.threads) - job.sizes.threads) * READER_BYTES + free_bytes
+    more = most_workers(job.options.threads or settings().threads) - job.sizes.threads
+    return job.budget.promised_bytes + more * READER_BYTES + free_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from oocgraph.ingest.build_job import (
     BuildOptions,
     Job,
     Phase,
+    Sizes,
     least_build_bytes,
     plan_sizes,
     workers_for,
@@ -36,7 +37,7 @@ from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.merge_steps import id_kind_of, merge_steps, vertex_bytes
 from oocgraph.ingest.stored_rows import StoredRows, rows_bytes
 from oocgraph.kernels.append import merge_calls
-from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.memory import Budget, bytes_before, effective_budget_bytes, with_threads_that_fit
 from oocgraph.store.edge_columns import column_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.id_order import id_column
@@ -176,19 +177,22 @@ def _row_arrays(store: CSRStore) -> list[str]:
     return [f"{group}/{name}" for group in store.attributes.stored_groups for name in ("indices", *store.attributes.columns)]
 
 
-def _charges(stores: list[CSRStore], num_workers: int) -> dict[str, int]:
-    """Return what a merge holds beside what the build's sizes are made of."""
+def _charges(stores: list[CSRStore], num_workers: int, longest: int) -> dict[str, int]:
+    """Return what a merge holds beside what the build's sizes are made of; the longest rows have so many entries."""
     first = stores[0]
     rows, ids = [one.num_rows for one in stores] + [0], sum(one.num_vertices for one in stores)
     texts = [name for name, kind in first.attributes.columns.items() if kind == "string"]
     record = RECORD_BYTES + PAYLOAD_COPIES * sum(dtype.itemsize for dtype in _payload(first).binned)
-    longest = sum(max(longest_row(one, group)[1] for group in one.attributes.stored_groups) for one in stores)
     return {
         "vertices": vertex_bytes(rows[0], rows[1], ids, directed=first.attributes.directed),
         "distinct strings": CATEGORY_COPIES * sum(column_bytes(one, texts) for one in stores),
         "longest row": record * max(0, longest - MIN_BLOCK_ROWS),
         "reading rows": sum(rows_bytes(one, _row_arrays(one), num_workers + 1) for one in stores),
     }
+
+
+def _longest(*stores: CSRStore) -> int:
+    return sum(max(longest_row(one, group)[1] for group in one.attributes.stored_groups) for one in stores)
 
 
 def _least(store: CSRStore, threads: int) -> int:
@@ -204,10 +208,8 @@ def check_room(store: CSRStore, options: BuildOptions, limit: int) -> None:
     BudgetError
         It has not.
     """
-    threads = options.threads or settings().threads
-    budget = Budget(limit)
-    left = {"blocks of edges": _least(store, threads), "what the build of new edges leaves": LEFT_BYTES + arrow_bytes()}
-    budget.reserve_all({**_charges([store], threads), **left})
+    left = {"blocks of edges": _least(store, 1), "what the build of new edges leaves": LEFT_BYTES + arrow_bytes()}
+    Budget(limit).reserve_all({**_charges([store], 1, _longest(store)), **left})
 
 
 def implied_ids(first: CSRStore, second: CSRStore, num_vertices: int | None) -> tuple[int, int] | None:
@@ -254,19 +256,24 @@ def merge_and_publish(
 ) -> MergeMetrics:
     """Merge two stores into a third; `check` is as of `oocgraph.store.publish.put`."""
     implied = implied_ids(first, second, options.num_vertices)
-    threads, payload, compressed = options.threads or settings().threads, _payload(first), options.codec != "none"
-    budget = Budget(limit)
-    num_workers = workers_for(threads, budget.available_bytes - sum(_charges([first, second], threads).values()))
-    charges = _charges([first, second], num_workers)
-    budget.following_bytes = sum(charges.values()) + _least(first, num_workers)
-    budget.reserve_all(charges)
-    sizes = plan_sizes(budget, num_workers, sum(dtype.itemsize for dtype in payload.binned), compressed=compressed)
-    with Folder(writer.scratch / "merge") as temporary, Workers(num_workers) as workers, ExitStack() as opened:
+    payload, compressed, before, longest = _payload(first), options.codec != "none", bytes_before(limit), _longest(first, second)
+
+    def planned(threads: int) -> tuple[int, Budget, Sizes]:
+        budget = Budget(limit, before)
+        num_workers = workers_for(threads, budget.available_bytes - sum(_charges([first, second], threads, longest).values()))
+        charges = _charges([first, second], num_workers, longest)
+        budget.following_bytes = sum(charges.values()) + _least(first, num_workers)
+        budget.reserve_all(charges)
+        payload_bytes = sum(dtype.itemsize for dtype in payload.binned)
+        return threads, budget, plan_sizes(budget, num_workers, payload_bytes, compressed=compressed)
+
+    threads, budget, sizes = with_threads_that_fit(planned, options.threads or settings().threads)
+    with Folder(writer.scratch / "merge") as temporary, Workers(sizes.threads) as workers, ExitStack() as opened:
         job = Job(
             options=options, directed=first.attributes.directed, payload=payload, writer=writer, temporary=temporary, workers=workers,
             budget=budget, sizes=sizes, progress=progress, threads=threads,
         )  # fmt: skip
-        rows = [StoredRows(one, _row_arrays(one), threads=num_workers + 1) for one in (first, second)]
+        rows = [StoredRows(one, _row_arrays(one), threads=sizes.threads + 1) for one in (first, second)]
         for reader in rows:
             opened.callback(reader.close)
         source = " + ".join(dict.fromkeys(one.attributes.source for one in (first, second)))
@@ -275,4 +282,4 @@ def merge_and_publish(
         with job.phase(SYNC):
             writer.publish(attributes, check)
         job.progress(SYNC, 1, 1)
-    return MergeMetrics(charges["vertices"], job.phases)
+    return MergeMetrics(budget.reservations["vertices"], job.phases)

@@ -16,7 +16,7 @@ from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels.prop import NO_LOOKUP, Prop, make_prop
 from oocgraph.kernels.rows import RowLookup
 from oocgraph.kernels.warm_cusp import load_cusp_kernels
-from oocgraph.memory import Budget, bytes_before, format_bytes
+from oocgraph.memory import Budget, bytes_before, format_bytes, with_threads_that_fit
 from oocgraph.partition.cusp_spec import COMPILER_BYTES, DEGREES, CuspSpec, needs_lookup, stage_bytes
 from oocgraph.partition.policy import CompiledPolicy, compile_policy
 from oocgraph.store.arrays import PlainArray, StoredArray
@@ -80,7 +80,7 @@ class Stage:
     spec
         What is done.
     threads
-        Threads of this worker.
+        Threads of this worker, if there is room for their blocks.
     limit_bytes
         What this worker may hold in all.
     untouched_bytes
@@ -95,19 +95,24 @@ class Stage:
     """
 
     def __init__(self, spec: CuspSpec, *, threads: int, limit_bytes: int, untouched_bytes: int = 0) -> None:
-        self.spec, self.threads, self.store = spec, threads, open_graph(spec.url, check_pages=spec.check_pages)
+        self.spec, self.store = spec, open_graph(spec.url, check_pages=spec.check_pages)
         self.compiled: CompiledPolicy = compile_policy(spec.policy)
         self.master_dtype = master_dtype(spec.num_partitions)
         self.num_words = -(-self.store.num_rows // 64)
-        charges = stage_bytes(self.store, spec, self.compiled, threads)
-        compiler = {"compiling the policy": COMPILER_BYTES} if spec.policy.compiled else {}
+        compiler, before = {"compiling the policy": COMPILER_BYTES} if spec.policy.compiled else {}, bytes_before(limit_bytes)
+
+        def charged(threads: int, baseline_bytes: int, more: dict[str, int]) -> tuple[int, Budget]:
+            budget = Budget(limit_bytes, baseline_bytes + untouched_bytes, following_bytes=spec.following_bytes)
+            _reserve(budget, stage_bytes(self.store, spec, self.compiled, threads) | more)
+            return threads, budget
+
         # before anything is read; once more when the compiler has taken what it needs
-        _reserve(Budget(limit_bytes, bytes_before(limit_bytes) + untouched_bytes, following_bytes=spec.following_bytes), charges | compiler)
+        with_threads_that_fit(lambda most: charged(most, before, compiler), threads)
         self.compiled = compile_policy(spec.policy, self.prop)
         columns = [self.store.array(f"{spec.group}/{name}").dtype.newbyteorder("=").name for name in spec.columns]
         load_cusp_kernels(self.store.index_dtype.name, self.master_dtype.name, columns)
-        self.budget = Budget(limit_bytes, baseline_bytes=bytes_before(limit_bytes) + untouched_bytes - charges.get(DEGREES, 0))
-        _reserve(self.budget, charges)
+        before = bytes_before(limit_bytes) - stage_bytes(self.store, spec, self.compiled, 1).get(DEGREES, 0)
+        self.threads, self.budget = with_threads_that_fit(lambda most: charged(most, before, {}), threads)
         self.masters: Array = np.full(self.store.num_rows, -1, self.master_dtype)
         self.masters_file = PreallocatedArray(spec.root, MASTERS, self.master_dtype, self.store.num_rows)
         self.known = np.zeros(len(spec.blocks), np.bool_)

@@ -23,11 +23,11 @@ class Estimate:
     temporary_bytes
         Size of the files beside it that a build makes and removes.
     build_least_bytes, build_ample_bytes
-        Smallest memory budget of a build, and one from which on more gains little.
+        A small memory budget of a build (a refusal names the smallest, up to 60 MiB less), and one from which on more gains little.
     build_seconds
         Time of a build with the ample budget.
     search_least_bytes, search_ample_bytes
-        Smallest memory budget of a search, and one that holds all edges.
+        A small memory budget of a search, likewise, and one that holds all edges.
     search_seconds, search_seconds_from_disk
         Time of a search with all edges in memory, and with the smallest budget if each edge is read once, at 1 GiB a second.
     free_disk_bytes, free_memory_bytes

@@ -91,7 +91,7 @@ def check_store(
     -----
     Peak host bytes: one bit per vertex, and per thread 10 MiB, or a chunk of a compressed or remote store.
     """
-    asked, store = resources_of("check_store", resources, memory_budget=memory_budget), open_graph(graph)
+    asked, store = resources_of("check_store", resources, memory_budget=memory_budget, graph=graph), open_graph(graph)
     if not store.is_shared:
         raise ArgumentError(f"{store.url} is in memory, and has no stored bytes to check; check the store that its method save writes")
     return check_within(store, asked, progress=progress)

@@ -19,6 +19,7 @@ from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.id_order import id_column
 from oocgraph.store.layout import VERTEX_ID
+from oocgraph.store.row_places import check_no_view
 from oocgraph.store.rows import edge_block_bytes, edge_blocks
 
 EDGE_BYTES = 40
@@ -31,6 +32,7 @@ def edges(store: GraphArrays, *, columns: Sequence[str] | None, batch_size: int,
 
     if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer) or batch_size < 1:
         raise ArgumentError(f"batch_size is {batch_size!r}; it must be a whole number, 1 or more")
+    check_no_view(store)
     names = check_columns(store, tuple(store.attributes.columns) if columns is None else columns)
     group, budget = store.attributes.stored_groups[0], budget_of(store, memory_budget, tables=True)
     size, copies = min(int(batch_size), max(1, store.attributes.num_stored_edges)), 1 if store.attributes.id_kind == "int64" else 2

@@ -34,4 +34,6 @@ def as_collection(ids: Any) -> Any:
         ids = ids.as_py()
     if is_single(ids):
         return [ids]
+    if isinstance(ids, np.ndarray):
+        return ids.reshape(-1)
     return ids if hasattr(ids, "__array__") or isinstance(ids, list | tuple) else list(ids)

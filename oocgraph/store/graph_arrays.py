@@ -29,6 +29,11 @@ class GraphArrays(Protocol):
         ...
 
     @property
+    def where(self) -> str | None:
+        """Condition that edges meet; None: all count."""
+        ...
+
+    @property
     def num_rows(self) -> int:
         """Vertices that have an edge."""
         ...

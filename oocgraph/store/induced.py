@@ -22,7 +22,7 @@ from oocgraph.store.in_memory import MemoryGraph, build_bytes, build_in_memory
 from oocgraph.store.layout import WEIGHT
 from oocgraph.store.neighbours import VERTEX_BYTES
 from oocgraph.store.paged_ids import PagedIds
-from oocgraph.store.row_places import group_of, row_ends
+from oocgraph.store.row_places import check_no_view, group_of, row_ends
 from oocgraph.store.scattered import RangeReader
 from oocgraph.types import Array
 
@@ -38,6 +38,7 @@ EDGE_BYTES = 24
 
 def subgraph(store: GraphArrays, ids: Any, *, memory_budget: str | int | None) -> MemoryGraph:
     """Return the subgraph of some vertices; see `oocgraph.store.access.GraphAccess.subgraph`."""
+    check_no_view(store)
     given = as_collection(ids)
     charges = {"given vertices": VERTEX_BYTES * len(given), "pieces of rows": _piece_bytes(store)}
     budget = budget_of(store, memory_budget, tables=True, following_bytes=sum(charges.values()))

@@ -18,14 +18,27 @@ from oocgraph.store.rows import are_by_degree
 from oocgraph.types import Array
 
 
+def check_no_view(store: GraphArrays) -> None:
+    """Refuse a view, whose lists have all edges.
+
+    Raises
+    ------
+    ArgumentError
+        It is one.
+    """
+    if store.where is not None:
+        raise ArgumentError(f"{store.url} is a view of the edges with {store.where}, which searches alone look at; ask the graph itself")
+
+
 def group_of(store: GraphArrays, direction: str) -> str:
     """Return the group that holds the lists of a direction, ``out`` or ``in``: an undirected graph has only one.
 
     Raises
     ------
     ArgumentError
-        `direction` is neither, or the store lacks these lists, as a partition may.
+        `direction` is neither, the store lacks these lists, as a partition may, or it is a view.
     """
+    check_no_view(store)
     if direction not in ("out", "in"):
         raise ArgumentError(f"direction is {direction!r}; it must be 'out' (edges from a vertex) or 'in' (edges to it)")
     group = direction if store.attributes.directed else "out"

@@ -16,6 +16,7 @@ from oocgraph.errors import ArgumentError
 from oocgraph.kernels.export import place, row_keys
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.input_order import input_positions
+from oocgraph.store.row_places import check_no_view
 from oocgraph.store.rows import RowBlock, degree_blocks, map_bounded, row_blocks
 from oocgraph.types import Array
 
@@ -82,6 +83,7 @@ def to_scipy(store: GraphArrays, *, weight: str | bool | None = None, dtype: npt
     """
     from scipy.sparse import csr_array
 
+    check_no_view(store)
     size, num_entries = store.attributes.num_input_vertices, store.attributes.num_stored_edges
     column = weight_column(store, weight)
     kind = np.int32 if max(size, num_entries) < 2**31 else np.int64

@@ -206,6 +206,8 @@ class VertexIds:
         """
         if isinstance(ids, (str, bytes, int)) or np.ndim(ids) == 0:
             ids = [ids]
+        if isinstance(ids, np.ndarray):
+            ids = ids.reshape(-1)
         if self.kind == "string":
             return self._parse_strings(ids)
         array = np.asarray(ids)

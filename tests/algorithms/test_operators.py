@@ -146,7 +146,7 @@ def test_functions_that_cannot_be_compiled_are_shown(tmp_path):
     ("initial", "words"),
     [
         ([1, 2], "give a mapping of ids to values"),
-        (([1, 2], [1]), "initial has 2 ids and values of shape"),
+        (([1, 2], [1]), r"initial has ids of shape \(2,\) and values of shape \(1,\)"),
         (([1, 1], [1, 2]), "initial names a vertex twice"),
         ({1: float("nan")}, "initial has a value that is NaN"),
         ({1: "far"}, "give a number each"),

@@ -50,7 +50,7 @@ def generate_uniform(
     Parameters
     ----------
     scale
-        The graph has 2**scale vertices (before isolated ones are dropped).
+        The graph has 2**scale vertices; those without edges take no space.
     path
         Folder to create.
     edge_factor
