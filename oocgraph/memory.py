@@ -143,22 +143,23 @@ def enough_memory(needed_bytes: int) -> str:
     )
 
 
-def with_threads_that_fit(compute: Callable[[int], Found], most: int) -> Found:
+def with_threads_that_fit(compute: Callable[[int], Found], most: int, least: int = 1) -> Found:
     """Return what `compute` makes with `most` threads or, where their buffers do not fit, half as many, and so on: results are the same.
 
-    It must refuse before anything is changed. What it raises with one thread names the smallest budget that works.
+    It must refuse before anything is changed. What it raises with `least` threads names the smallest budget that works.
 
     Raises
     ------
     BudgetError
-        There is no room for one.
+        There is no room for so few.
     """
-    for threads in [most >> i for i in range(most.bit_length() - 1)]:
+    while most > least:
         try:
-            return compute(threads)
+            return compute(most)
         except BudgetError as error:
-            logger.info("%d threads do not fit, half as many are tried: %s", threads, error)
-    return compute(1)
+            logger.info("%d threads do not fit, half as many are tried: %s", most, error)
+        most = max(least, most // 2)
+    return compute(most)
 
 
 ROOM_BYTES = 256 << 20

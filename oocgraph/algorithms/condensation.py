@@ -16,7 +16,7 @@ from oocgraph.arguments import known_keywords
 from oocgraph.config import settings
 from oocgraph.errors import ArgumentError, ArgumentTypeError
 from oocgraph.ingest.build import build_csr, load_build
-from oocgraph.ingest.build_job import plan_sizes, workers_for
+from oocgraph.ingest.build_job import LEAST_THREADS, plan_sizes, workers_for
 from oocgraph.ingest.quotient import open_quotient
 from oocgraph.memory import SLACK_BYTES, Budget, bytes_before, with_threads_that_fit
 from oocgraph.resources import Resources, resources_of
@@ -116,5 +116,6 @@ def _check_build(store: CSRStore, asked: Resources) -> None:
     load_build(codec)
     budget = Budget(asked.limit_bytes, bytes_before(asked.limit_bytes) + store.num_rows * store.index_dtype.itemsize + SLACK_BYTES)
     with_threads_that_fit(
-        lambda threads: plan_sizes(budget, workers_for(threads, budget.available_bytes), 0, compressed=codec != "none"), asked.num_threads
-    )
+        lambda threads: plan_sizes(budget, workers_for(threads, budget.available_bytes), 0, compressed=codec != "none"),
+        asked.num_threads, LEAST_THREADS,
+    )  # fmt: skip

@@ -24,7 +24,7 @@ from oocgraph.engine.afterwards import least_bytes_afterwards
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.resident import graph_sizes
 from oocgraph.ingest.build import checked_columns, opened_edges
-from oocgraph.ingest.build_job import BuildOptions, ample_build_bytes, least_build_bytes
+from oocgraph.ingest.build_job import LEAST_THREADS, BuildOptions, ample_build_bytes, least_build_bytes
 from oocgraph.ingest.edges import EdgeSource, read_streams
 from oocgraph.ingest.payload import choose_payload
 from oocgraph.machine import available_bytes
@@ -198,7 +198,7 @@ def _of_edges(edges: EdgeSource, source: Any, options: BuildOptions, threads: in
         is_exact=sample.is_all,
         store_bytes=int(entries * groups * (itemsize + columns) + planes * itemsize + num_vertices * (ids + 8 * groups)),
         temporary_bytes=int(num_rows * per_edge),
-        build_least_bytes=held + least_build_bytes(1, binned),
+        build_least_bytes=held + least_build_bytes(min(threads, LEAST_THREADS), binned),
         build_ample_bytes=held + ample_build_bytes(threads, binned, num_vertices),
         build_seconds=(BUILD_SECONDS + seconds / threads) * _slowness(),
         **_of_search(sizes, threads, held, sample.id_bytes or 8),

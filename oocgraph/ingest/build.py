@@ -24,7 +24,7 @@ from oocgraph.config import settings
 from oocgraph.errors import ArgumentError, InputError
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Workers
-from oocgraph.ingest.build_job import BuildOptions, Job, Phase, Sizes, input_bytes, most_workers, plan_sizes, workers_for
+from oocgraph.ingest.build_job import LEAST_THREADS, BuildOptions, Job, Phase, Sizes, input_bytes, most_workers, plan_sizes, workers_for
 from oocgraph.ingest.build_steps import build_steps
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
@@ -293,7 +293,7 @@ def build_with_report(
             more = input_bytes(edges, num_workers)
             return most, budget, plan_sizes(budget, num_workers, payload_bytes, compressed=compressed, more_bytes=more)
 
-        threads, budget, sizes = with_threads_that_fit(planned, threads)
+        threads, budget, sizes = with_threads_that_fit(planned, threads, LEAST_THREADS)
         with (
             StoreWriter(store, codec=options.codec, overwrite=options.overwrite, durable=options.durable) as writer,
             Folder(writer.scratch) as temporary,

@@ -51,8 +51,8 @@ ORDER_BYTES = 16
 PAYLOAD_COPIES = 4
 """Copies of the columns alive at once: as read, distributed, sorted, written."""
 
-LONG_IDS_BYTES = 16 << 20
-"""What a build holds beside of string ids of which a few are long: measured 10 MiB, of one thread."""
+LEAST_THREADS = 2
+"""Threads of builds and merges, however little memory there is, if so many are asked for: one takes 30 MiB less, and much longer."""
 
 READER_BYTES = 30 << 20
 """What a reader may hold beside its block, per thread: parser state, compressed pages. Three columns of Parquet with dictionaries take 18
@@ -209,12 +209,11 @@ def ample_build_bytes(threads: int, payload_bytes: int, num_ids: int, *, compres
 
 
 def input_bytes(edges: Any, threads: int) -> int:
-    """Return what so many threads that read an edge list hold beyond `READER_BYTES` each: of many columns, of large pages, of long ids."""
+    """Return what so many threads that read an edge list hold beyond `READER_BYTES` each: of many columns, of large pages."""
     if not isinstance(edges, Source):
         return 0
     most, num_bytes = edges.readers
-    of_ids = LONG_IDS_BYTES if edges.id_kind == "string" else 0
-    return of_ids + max(0, min(threads, most) * num_bytes - threads * READER_BYTES)
+    return max(0, min(threads, most) * num_bytes - threads * READER_BYTES)
 
 
 def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: bool = False, more_bytes: int = 0) -> Sizes:

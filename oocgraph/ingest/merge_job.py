@@ -21,6 +21,7 @@ from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Workers
 from oocgraph.ingest.build import load_build
 from oocgraph.ingest.build_job import (
+    LEAST_THREADS,
     MIN_BLOCK_ROWS,
     PAYLOAD_COPIES,
     RECORD_BYTES,
@@ -208,8 +209,9 @@ def check_room(store: CSRStore, options: BuildOptions, limit: int) -> None:
     BudgetError
         It has not.
     """
-    left = {"blocks of edges": _least(store, 1), "what the build of new edges leaves": LEFT_BYTES + arrow_bytes()}
-    Budget(limit).reserve_all({**_charges([store], 1, _longest(store)), **left})
+    threads = min(LEAST_THREADS, options.threads or settings().threads)
+    left = {"blocks of edges": _least(store, threads), "what the build of new edges leaves": LEFT_BYTES + arrow_bytes()}
+    Budget(limit).reserve_all({**_charges([store], threads, _longest(store)), **left})
 
 
 def implied_ids(first: CSRStore, second: CSRStore, num_vertices: int | None) -> tuple[int, int] | None:
@@ -267,7 +269,7 @@ def merge_and_publish(
         payload_bytes = sum(dtype.itemsize for dtype in payload.binned)
         return threads, budget, plan_sizes(budget, num_workers, payload_bytes, compressed=compressed)
 
-    threads, budget, sizes = with_threads_that_fit(planned, options.threads or settings().threads)
+    threads, budget, sizes = with_threads_that_fit(planned, options.threads or settings().threads, LEAST_THREADS)
     with Folder(writer.scratch / "merge") as temporary, Workers(sizes.threads) as workers, ExitStack() as opened:
         job = Job(
             options=options, directed=first.attributes.directed, payload=payload, writer=writer, temporary=temporary, workers=workers,
