@@ -140,9 +140,10 @@ def export_graph(
     Beside blocks, ``.npz`` and ``.sg`` in input order hold 8 bytes per vertex and write 8 bytes per stored entry to temporary files
     beside `path`; Matrix Market holds 5 bytes per vertex; edge lists hold the ids of all vertices.
 
-    A build from the file, of a directed graph with ``directed=True``, gives the same graph: from ``.parquet`` in all; from ``.csv`` without
-    isolated vertices (give ``num_vertices=``) and with columns of 64 bits, as text has no types (floats that are all whole numbers come
-    back as integers); from ``.mtx`` with vertices ``0 .. n - 1`` and the one column.
+    A build from the file, of a directed graph with ``directed=True``, gives the same graph: from ``.parquet`` but for isolated vertices
+    that no ``num_vertices=`` declared; from ``.csv`` without isolated vertices (give ``num_vertices=``) and with columns of 64 bits, as
+    text has no types (floats that are all whole numbers come back as integers); from ``.mtx`` with vertices
+    ``0 .. n - 1`` and the one column.
     """
     asked = resources_of("export_graph", resources, memory_budget=memory_budget, graph=graph)
     begin, out, path, store = time.perf_counter(), path, local_path(path), open_graph(graph)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -181,3 +182,17 @@ def test_an_operator_is_compiled_once(tmp_path, monkeypatch):
     assert run(store, SMALLEST, {1: 1}).value.tolist() == [1, 1, 1]
     assert len(operators._known) <= operators.MOST_KNOWN
     assert blocks.SHIFT == 14
+
+
+def test_values_of_vertices_without_edges_are_those_given(tmp_path):
+    """Of pandas by their places, whatever the index; each id once; the worst of values is that of vertices that are not reached."""
+    store = oocgraph.build_csr(([0, 0, 1, 3], [1, 2, 2, 4]), tmp_path / "g", num_vertices=8)
+    table = pd.DataFrame({"id": [0, 6, 7, 3], "value": [1, 2, 3, 4]}, index=[3, 2, 1, 0])
+    expected = {0: 1, 1: 1, 2: 1, 3: 4, 4: 4, 6: 2, 7: 3}
+    for ids, values in ((table.id, table.value), (pa.array(table.id), pa.array(table.value)), (table.id.to_numpy()[None], table.value)):
+        assert dict(run(store, SMALLEST, (ids, values), weight=False).reached()) == expected
+    for twice in (([6, 6], [1, 2]), {6: 1, "6": 2}):
+        with pytest.raises(ArgumentError, match="names a vertex twice"):
+            run(store, SMALLEST, twice, weight=False)
+    found = run(store, SMALLEST, {0: 1, 6: np.iinfo(np.int64).max}, weight=False)
+    assert (dict(found.reached()), found.num_reached, np.asarray(found.reached()).tolist()) == ({0: 1, 1: 1, 2: 1}, 3, [1, 1, 1])

@@ -9,6 +9,7 @@ import dask
 import networkx as nx
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -392,3 +393,25 @@ def test_a_budget_too_small_for_the_bits_names_one_that_works(tmp_path):
         named = str(caught.value).rpartition("at least ")[2]
         assert call(memory_budget=named) is not None, name
         assert ("the state of" if name == "bfs" else "edges that count") in str(caught.value)
+
+
+def test_what_looks_at_all_edges_refuses_a_view(tmp_path):
+    """Edges that are left out were counted as loops: wrong ranks, degrees, neighbours and files, without a word."""
+    edges = pa.table({"source": [0, 0, 1, 3], "target": [1, 2, 2, 4], "k": [0, 1, 0, 1]})
+    graph = oocgraph.build_csr(edges, tmp_path / "g", columns=("source", "target", "k"))
+    with oocgraph.open_runtime(graph, where="k == 0") as runtime:
+        view = runtime.view
+        calls = [
+            lambda: oocgraph.pagerank(view), lambda: oocgraph.spmv(view, np.ones(5)), lambda: oocgraph.core_numbers(view),
+            lambda: oocgraph.triangles(view), lambda: oocgraph.louvain(view),
+            lambda: oocgraph.partition_graph(view, 2, policy="EEC", path=tmp_path / "p"),
+            lambda: oocgraph.export_graph(view, tmp_path / "e.csv"), lambda: oocgraph.check_store(view), lambda: oocgraph.plan_bfs(view, 2),
+            view.to_scipy, view.degree, view.edges, lambda: view.neighbors(0), lambda: view.has_edge(0, 2), lambda: view.subgraph([0, 1]),
+            lambda: view.ego(0), lambda: view.random_walk([0], 2), lambda: view.sample_neighbors([0], 2),
+        ]  # fmt: skip
+        for call in calls:
+            with pytest.raises(oocgraph.ArgumentError, match="is a view of the edges with k == 0"):
+                call()
+        assert oocgraph.bfs(view, 0).num_reached == 3
+        assert oocgraph.connected_components(view).num_components == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["g"]
