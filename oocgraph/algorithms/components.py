@@ -135,7 +135,8 @@ def find_components(
             load_seconds, seconds = began - started, perf_counter() - began
             return _Found(component, num_linked, forest.num_bytes, forest.plane_bytes, read, load_seconds, seconds, exchange)
 
-        found = with_threads_that_fit(lambda threads: opened.within(partial(found_within, threads)), resources.num_threads)
+        most = resources.num_threads
+        found = with_threads_that_fit(lambda threads: opened.within(partial(found_within, threads)), most, 1 if client is None else most)
     return ComponentsResult(
         stored_component=found.component, num_linked=found.num_linked, ids=VertexIds(store.stored), where=store.where,
         seconds=found.seconds,

@@ -121,7 +121,7 @@ class Call:
                 self.num_threads = threads
                 return self._opened.within(within)
 
-            found = with_threads_that_fit(with_threads, 1 if self._asked.client else self.num_threads)
+            found = with_threads_that_fit(with_threads, self.num_threads, self.num_threads if self._asked.client else 1)
         fields.update(ids=VertexIds(store), edge_bytes=store.edge_bytes, peak_host_bytes=sampler.peak_bytes)
         return found, fields
 
