@@ -239,7 +239,7 @@ def resources_of(
         if found != Resources():
             raise ArgumentError(f"the runtime has its own resources, so {found!r} cannot apply; give them to open_runtime")
         return found
-    if not can.views and getattr(graph, "where", None) is not None:
+    if not can.views and isinstance(getattr(graph, "where", None), str):  # that of pandas' tables is a method
         raise ArgumentError(f"{graph.url} is a view of the edges with {graph.where}, and {function} looks at all; give it a graph of those")
     if not can.gpu and (found.device == "cuda" or found.device_memory_budget is not None):
         name = "device" if found.device == "cuda" else "device_memory_budget"

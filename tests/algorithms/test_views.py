@@ -414,4 +414,6 @@ def test_what_looks_at_all_edges_refuses_a_view(tmp_path):
                 call()
         assert oocgraph.bfs(view, 0).num_reached == 3
         assert oocgraph.connected_components(view).num_components == 3
+        with pytest.raises(oocgraph.ArgumentTypeError, match="not DataFrame"):  # which has a method of that name
+            oocgraph.pagerank(pd.DataFrame())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g"]
