@@ -8,7 +8,8 @@ import pytest
 
 import oocgraph
 from oocgraph import BudgetError, Resources
-from oocgraph.memory import with_threads_that_fit
+from oocgraph.ingest.build_job import plan_sizes
+from oocgraph.memory import Budget, with_threads_that_fit
 from oocgraph.sparse import edge_stream
 from tests.partition.cusp_cases import assert_same_bytes
 
@@ -104,3 +105,24 @@ def test_half_as_many_are_tried():
     with pytest.raises(BudgetError, match="no room for 1"):
         with_threads_that_fit(lambda threads: compute(threads, room=0), 4)
     assert tried[4:] == [4, 2, 1]
+
+
+@pytest.mark.usefixtures("steady_memory")
+def test_builds_and_merges(graphs, tmp_path):
+    """Name what two threads take; more of them leave room for blocks, and the store is the same."""
+    ends = tuple(np.random.default_rng(2).integers(0, 1 << 13, (2, 1 << 16)))
+    calls = {
+        "build": lambda name, **how: oocgraph.build_csr(ends, tmp_path / name, **how),
+        "merge": lambda name, **how: oocgraph.merge_graphs(*[graphs[0]] * 2, tmp_path / name, **how),
+    }
+    for kind, call in calls.items():
+        two = Resources(threads=2)
+        named = [named_by(lambda how=how, call=call: call("g", memory_budget="1M", resources=how)) for how in (two, ALL)]
+        assert named[0] == named[1]
+        expected = call(f"{kind} by two", resources=two)
+        for more in (0, 1 << 10):
+            assert_same_bytes(call(f"{kind} {more}", memory_budget=f"{int(named[1][:-1]) + more}M", resources=ALL).url, expected.url)
+    for available, threads in ((1 << 30, 32), (1100 << 20, 32)):
+        with pytest.raises(BudgetError):
+            plan_sizes(Budget(available, baseline_bytes=0), threads, 0)
+    assert plan_sizes(Budget(1300 << 20, baseline_bytes=0), 32, 0).threads == 32
