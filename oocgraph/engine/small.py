@@ -62,7 +62,7 @@ class SmallRuntime(WholeGraph, Closing):
         """Arrays of the store that are in host memory, by name."""
         group = self.store.pull_group
         names = {"out/indices", f"{group}/indices", f"{group}/planes/indices"}
-        return {name: self.store.array(name).held for name in names if self.store.has_array(name)}
+        return {name: self.store.array(name).held for name in names.intersection(self.store.array_names())}
 
     def close(self) -> None:
         """End what was begun; closing again does nothing."""

@@ -26,7 +26,7 @@ from oocgraph.results import tables
 from oocgraph.results.join import named_after
 from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
 from oocgraph.results.mapping import ColumnMapping, Walk, one_key
-from oocgraph.results.shown import Shown
+from oocgraph.results.shown import Shown, whole
 from oocgraph.results.streaming import FRUGAL, most_rows, room_of, stream_result
 from oocgraph.results.writer import ID, write_result
 from oocgraph.store.columns import Ids, as_numpy, id_bytes
@@ -130,9 +130,17 @@ class VertexResult(Shown):
         raise NotImplementedError
 
     def blocks(self, block_size: int | None = None, *, columns: Sequence[str] | None = None) -> Iterator[ResultBlock]:
-        """Iterate over the whole result in blocks, without keeping it; of the columns at least those named, by default all."""
-        size, names = block_size or self.block_vertices(BLOCK_VERTICES), tuple(self.columns if columns is None else columns)
-        yield from stream_result(self, names, size, lambda _, vertices, values: ResultBlock(vertices=vertices, **values), room=FRUGAL)
+        """Iterate over the whole result in blocks, without keeping it; of the columns at least those named, by default all.
+
+        Raises
+        ------
+        ArgumentError
+            `block_size` is no whole number of at least 1; there is no column of a name.
+        """
+        size = self.block_vertices(BLOCK_VERTICES) if block_size is None else whole("block_size", block_size, least=1)
+        named = self.columns if columns is None else [columns] if isinstance(columns, str) else columns
+        names = tuple(name if name in self.columns else self._chosen(name) for name in named if name != "vertices")
+        return stream_result(self, names, size, lambda _, vertices, values: ResultBlock(vertices=vertices, **values), room=FRUGAL)
 
     def column(self, name: str | None = None) -> ColumnMapping:
         """Return a column as a mapping from every id to its value, by default the first; nothing is held.

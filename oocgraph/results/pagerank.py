@@ -18,6 +18,7 @@ from oocgraph.errors import StoreError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.histogram import Histogram, make_histogram, with_others
 from oocgraph.results.join import values_at
+from oocgraph.results.shown import whole
 from oocgraph.store.columns import Ids
 from oocgraph.text import counted, format_number
 from oocgraph.types import Array
@@ -169,9 +170,9 @@ class PageRankResult(VertexResult):
         ArgumentError
             `count` is no whole number, or negative.
         """
-        if isinstance(count, bool) or count not in self._tops:
-            self._tops[count] = self._top("rank", count)
-        return self._tops[count]
+        if (most := whole("count", count, least=0)) not in self._tops:
+            self._tops[most] = self._top("rank", most)
+        return self._tops[most]
 
     def _histogram(self, max_bins: int) -> Histogram:
         if self.personalization is not None:  # isolated vertices have ranks of their own

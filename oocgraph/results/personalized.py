@@ -75,7 +75,7 @@ class PersonalizedPageRankResult(ValuesResult):
         return found
 
     def _column_of(self, seed: Any) -> str:
-        (parsed,) = self.ids.parse(seed).tolist()
-        if parsed not in self.seeds:
+        parsed = self.ids.parse(seed).tolist()
+        if len(parsed) != 1 or parsed[0] not in self.seeds:
             raise ArgumentError(f"{seed!r} is no seed of this result; its seeds are {', '.join(map(repr, self.seeds))}")
-        return f"rank_{self.seeds.index(parsed)}"
+        return f"rank_{self.seeds.index(parsed[0])}"

@@ -65,7 +65,7 @@ class Shown(VertexMapping):
         ArgumentError
             `max_bins` is no whole number of at least 2.
         """
-        return self._histogram(_whole("max_bins", max_bins, least=2))
+        return self._histogram(whole("max_bins", max_bins, least=2))
 
     def plot(self, ax: Axes | None = None, *, figure: Figure | None = None) -> Figure | Axes:
         """Draw how many vertices have which value; of a search also the time and the bytes of each level, by worker.
@@ -138,7 +138,7 @@ class Shown(VertexMapping):
         ArgumentError
             `count` is no whole number, or negative.
         """
-        _whole("count", count, least=0)
+        count = whole("count", count, least=0)
         best: list[tuple[Any, float]] = []
         for block in self.blocks(TOP_VERTICES, columns=(column,)) if count else ():
             values, floor = getattr(block, column), best[-1][1] if len(best) == count else -np.inf
@@ -149,7 +149,14 @@ class Shown(VertexMapping):
         return best
 
 
-def _whole(name: str, value: Any, *, least: int) -> int:
+def whole(name: str, value: Any, *, least: int) -> int:
+    """Return a whole number that was given, as Python's.
+
+    Raises
+    ------
+    ArgumentError
+        It is none, or less.
+    """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ArgumentError(f"{name} is {value!r}; it must be a whole number, {least} or more")
     return int(value)

@@ -189,7 +189,6 @@ def _group(
     arrays = {"indices": indices, "indptr": indptr, **dict(zip(payload.stored, records[1:], strict=True))}
     if classes is not None:
         arrays |= {"degrees/value": classes.value, "degrees/first_vertex": classes.first_vertex[:-1]}
-    if num_planes and classes is not None:
         planes, offsets = np.empty(keys.size, dtype), np.zeros(num_planes + 1, np.int64)
         deal_planes(indices, np.diff(indptr), 0, offsets, planes)
         arrays |= {"planes/indices": planes[: offsets[-1]].copy(), "planes/offsets": offsets}

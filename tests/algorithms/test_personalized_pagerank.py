@@ -101,6 +101,9 @@ def test_a_result_is_read_under_the_users_ids(tmp_path):
     assert result.summary()["seeds"] == ["c", "alone"]
     with pytest.raises(ArgumentError, match="'a' is no seed of this result; its seeds are 'c', 'alone'"):
         result.top(seed="a")
+    for several in ([], ["c", "alone"]):
+        with pytest.raises(ArgumentError, match="is no seed of this result"):
+            result.of("c", seed=several)
     with pytest.raises(AttributeError, match="has no attribute 'rank_2'"):
         _ = result.rank_2
 

@@ -14,7 +14,7 @@ import zarr
 
 import oocgraph
 from oocgraph import memory
-from oocgraph.errors import BudgetError
+from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.results import base
 from oocgraph.results.base import VertexResult
 from oocgraph.results.writer import EXTENSIONS, ID
@@ -127,6 +127,18 @@ def test_written_results_hold_the_columns(numbers, names, tmp_path):
     assert group.attrs["oocgraph_result"] == {"algorithm": "degree", "id_kind": "int64", **numbers.summary()}
     assert group["neighbor"][:].tolist() == numbers.neighbor.tolist()
     assert numbers.to_pandas().columns.tolist() == ["vertex", "degree", "neighbor"]
+
+
+def test_blocks_have_the_columns_that_are_named(numbers):
+    blocks = list(numbers.blocks(2, columns=["vertices", "degree"]))
+    assert max(len(block.vertices) for block in blocks) == 2
+    assert np.concatenate([block.degree for block in blocks]).tolist() == numbers.degree.tolist()
+    assert next(numbers.blocks(columns="neighbor")).neighbor.tolist() == numbers.neighbor.tolist()
+    for size in (0, -1, 1.5, True, "2"):
+        with pytest.raises(ArgumentError, match=f"block_size is {size!r}; it must be a whole number, 1 or more"):
+            numbers.blocks(size)
+    with pytest.raises(ArgumentError, match="DegreeResult has no column 'color'; it has degree, neighbor"):
+        numbers.blocks(columns=["degree", "color"])
 
 
 def test_strings_that_do_not_fit_are_refused(tmp_path):

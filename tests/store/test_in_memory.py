@@ -263,6 +263,8 @@ def test_a_graph_without_edges_has_the_arrays_of_its_store(tmp_path, edges):
     options = {"num_vertices": 2}
     graph = oocgraph.build_csr(edges, **options)
     assert_same_arrays(graph, oocgraph.build_csr(edges, tmp_path / "g.zarr", **options))
+    graph.save(tmp_path / "saved.zarr")
+    assert_same_store(tmp_path / "saved.zarr", tmp_path / "g.zarr")
     with oocgraph.open_runtime(graph) as runtime:
         assert oocgraph.connected_components(graph, runtime=runtime).num_components == 2
         assert oocgraph.pagerank(graph, runtime=runtime).rank.tolist() == [0.5, 0.5]
