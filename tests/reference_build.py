@@ -12,6 +12,12 @@ from oocgraph.store.writer import StoreWriter
 from oocgraph.types import index_dtype
 
 
+def distinct(values):
+    """Return the distinct values, ascending: NumPy's own `unique` hashes integers and takes 5 s for 2.4 M."""
+    ascending = np.sort(values)
+    return ascending[np.append(np.full(min(1, ascending.size), True), ascending[1:] != ascending[:-1])]
+
+
 def csr(rows, cols, n):
     """Return indptr and the order that sorts edges by (row, col)."""
     order = np.argsort(rows.astype(np.uint64) << np.uint64(32) | cols.astype(np.uint64), kind="stable")
@@ -25,7 +31,7 @@ def reference_build(
 ):
     """Unweighted build of integer edges. `implied`: (first, stop) when all ids of that range are vertices."""
     src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
-    ids = np.unique(np.concatenate([src, dst])) if implied is None else np.arange(*implied)
+    ids = distinct(np.concatenate([src, dst])) if implied is None else np.arange(*implied)
     u, v = np.searchsorted(ids, src), np.searchsorted(ids, dst)
     if not keep_self_loops:
         u, v = u[u != v], v[u != v]
@@ -33,7 +39,7 @@ def reference_build(
         loop = u == v
         u, v = np.concatenate([u, v[~loop]]), np.concatenate([v, u[~loop]])
     if duplicates == "drop":
-        key = np.unique(u.astype(np.uint64) << np.uint64(32) | v.astype(np.uint64))
+        key = distinct(u.astype(np.uint64) << np.uint64(32) | v.astype(np.uint64))
         u, v = (key >> np.uint64(32)).astype(np.int64), (key & np.uint64(0xFFFFFFFF)).astype(np.int64)
     out_degree, in_degree = np.bincount(u, minlength=ids.size), np.bincount(v, minlength=ids.size)
     used = (out_degree + in_degree) > 0
@@ -84,7 +90,7 @@ def reference_build(
                 num_self_loops=num_loops,
                 directed=directed,
                 duplicates=duplicates,
-                parallel_edges=len(set(zip(u.tolist(), v.tolist(), strict=True))) < m,
+                parallel_edges=distinct(u << 32 | v).size < m,
                 vertex_order=vertex_order,
                 index_dtype=dtype.name,
                 implied_ids=implied,

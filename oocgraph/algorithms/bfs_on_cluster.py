@@ -14,8 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from oocgraph.algorithms.partitioned_bfs import check_top_down, label_of
 from oocgraph.algorithms.runtimes import open_where
 from oocgraph.cluster.logged_search import Outcome
@@ -26,6 +24,7 @@ from oocgraph.results.dask import DaskBFSResult, TemporaryStore, vertex_partitio
 from oocgraph.results.search import Search
 from oocgraph.results.store_order import StoreOrder
 from oocgraph.store.beside import folder_beside
+from oocgraph.store.columns import distinct
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.search_store import SearchStore
@@ -45,7 +44,7 @@ def bfs_on_cluster(
         check_top_down(direction)
     ids = VertexIds(store)
     numbers = ids.vertices_of(sources)
-    reached = np.unique(numbers[numbers >= 0])
+    reached = distinct(numbers[numbers >= 0])
     isolated = [given for given, number in zip(sources, numbers, strict=True) if number < 0]
     asked = {
         "algorithm": ALGORITHM,

@@ -32,6 +32,7 @@ from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.kernels import words as kernels
 from oocgraph.resources import Resources, is_count
 from oocgraph.results.distances import DiameterResult, EccentricityResult
+from oocgraph.store.columns import distinct
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, ProgressOption
@@ -110,7 +111,7 @@ def eccentricity(
     n, chosen = call.store.num_rows, None
     if vertices is not None:
         numbers = VertexIds(call.store).vertices_of(as_list(vertices))
-        chosen = np.unique(numbers[numbers >= 0])
+        chosen = distinct(numbers[numbers >= 0])
     _check_isolated(call.store)
 
     def compute(sweeps: Sweeps) -> Array:

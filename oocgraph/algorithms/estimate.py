@@ -32,7 +32,7 @@ from oocgraph.memory import host_bytes
 from oocgraph.plan.residency import GraphSizes, least_search_bytes, whole_search_bytes
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.estimate import Estimate
-from oocgraph.store.columns import id_bytes
+from oocgraph.store.columns import distinct, id_bytes
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.layout import PLANE_SHARE, SORTED_ID, plane_group
 from oocgraph.types import PAGE_BYTES, Array, IdKind, index_dtype
@@ -248,13 +248,13 @@ class _Sample:
             return 0
         source, target = (np.searchsorted(self._seen, np.concatenate(ends)) for ends in zip(*self._blocks, strict=True))
         low, high = (source, target) if directed else (np.minimum(source, target), np.maximum(source, target))
-        return int(np.unique((low * self._seen.size + high)[low != high]).size)
+        return int(distinct((low * self._seen.size + high)[low != high]).size)
 
     def num_vertices(self, num_rows: int, edges: EdgeSource) -> int:
         """Return the number of vertices of so many edges."""
         if self.is_all or not self.num_rows:
             return int(self._seen.size)
-        in_blocks = sum(np.unique(np.concatenate(block)).size for block in self._blocks)
+        in_blocks = sum(distinct(np.concatenate(block)).size for block in self._blocks)
         growing = self._seen.size * num_rows / self.num_rows
         if edges.id_kind == "int64":
             low, high = edges.id_bounds or (int(self._seen[0]), int(self._seen[-1]))

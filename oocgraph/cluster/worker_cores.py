@@ -21,6 +21,7 @@ from oocgraph.kernels import relax
 from oocgraph.kernels.blocks import HELD_FIRST, NONE
 from oocgraph.kernels.relax import Values
 from oocgraph.memory import Budget
+from oocgraph.store.columns import distinct
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.rows import BLOCK_ROWS
 from oocgraph.types import Array, no_parent
@@ -177,7 +178,7 @@ class CoreShare(BlockShare):
         removed = np.concatenate(self._followed).astype(np.int64)
         removed = removed[np.sort(np.unique(removed, return_index=True)[1])]  # in order, of one that several have removed the first
         self._remove(removed)
-        here = np.unique(vertices).astype(np.int64)
+        here = distinct(vertices).astype(np.int64)
         here = here[(degree[here] == self._level) & (self._rank[here] == no_parent(self._rank.dtype))]
         self._remove(here)
         self._pending = np.concatenate([removed, here])
@@ -206,7 +207,7 @@ class CoreShare(BlockShare):
             return Found(CoreSlice(none, np.empty(0, values.value.dtype), none, is_done=True), None)
         pending = self._pending
         if self._followed:
-            pending = np.setdiff1d(pending, self._followed[self._number].astype(np.int64))
+            pending = np.setdiff1d(distinct(pending), distinct(self._followed[self._number].astype(np.int64)), assume_unique=True)
         second = self.engine.rows.second_row
         rows = np.concatenate([pending, pending + second]) if second < self.engine.rows.offset.size - 1 else pending
         values.bound[0], values.num_removed[0] = self._level, 0

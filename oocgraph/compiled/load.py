@@ -143,7 +143,8 @@ def _key(argument: Any) -> Any:
 
 def are_cold(calls: Iterable[Call]) -> bool:
     """Whether some kernel has yet to be compiled."""
-    return bool(_beyond_signals(_cold, _beyond_signals(_signatures, calls)))
+    new = [call for call in calls if (call[0], _key(call[1])) not in _loaded]
+    return bool(new and _beyond_signals(_cold, _beyond_signals(_signatures, new)))
 
 
 def _cold(kernels: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:

@@ -19,6 +19,7 @@ from oocgraph.ingest.relabel import relabel
 from oocgraph.ingest.rows import write_group
 from oocgraph.ingest.sources.streamed import StreamedSource
 from oocgraph.ingest.vertex_arrays import write_vertices
+from oocgraph.store.columns import distinct
 from oocgraph.store.layout import GraphAttributes, plane_group
 from oocgraph.store.records import DuplicateRows, key_bits
 from oocgraph.types import Array, VertexOrder, index_dtype
@@ -117,7 +118,7 @@ def _extra(edges: EdgeSource, ids: Ids) -> Array:
     """Positions of vertices that the source lists besides its edges, ascending, where ids are positions in a range."""
     if ids.all_used or edges.extra_vertices is None:
         return np.empty(0, np.int64)
-    return np.unique(np.asarray(edges.extra_vertices, np.int64)) - int(ids.read(0, 1)[0])
+    return distinct(np.asarray(edges.extra_vertices, np.int64)) - int(ids.read(0, 1)[0])
 
 
 def _name(ids: Ids, position: int) -> Any:

@@ -205,7 +205,7 @@ def _distinct(files: list[BinFiles], index: int, capacity: int) -> Iterator[Arra
 
 
 def _sorted_unique(arrays: list[Array]) -> Array:
-    """Distinct values of some arrays, ascending (np.unique hashes first, three times slower when most are distinct)."""
+    """Distinct values of some arrays, ascending, as of `oocgraph.store.columns.distinct`, in the memory of one copy."""
     together = np.concatenate(arrays)
     together.sort()
     return together[np.concatenate([[True], together[1:] != together[:-1]])] if together.size else together

@@ -18,7 +18,7 @@ from oocgraph.networkx_backend.vertex_set import BLOCK_IDS, PathsOf, VertexSet
 from oocgraph.results.base import VertexResult
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.values import ValuesResult
-from oocgraph.store.columns import Ids, as_numpy
+from oocgraph.store.columns import Ids, as_numpy, distinct
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.in_memory import build_bytes, build_in_memory
 from oocgraph.store.layout import SELF_LOOPS, WEIGHT
@@ -77,8 +77,7 @@ class StoreNodes(Nodes):
 
     def alone_in(self, search: Any) -> Array:
         """See `Nodes.alone_in`."""
-        found: Array = np.unique(search.isolated_ids)
-        return found
+        return distinct(search.isolated_ids)
 
     def subgraph(self, numbers: Array, others: Sequence[Any] = ()) -> CSRStore:
         """See `Nodes.subgraph`."""

@@ -27,6 +27,7 @@ from oocgraph.kernels import cusp as kernels
 from oocgraph.partition.local_ids import add_proxies, array_of, edge_arrays, read_ranked
 from oocgraph.partition.policy_code import OutOfRangeError, not_deterministic, policy_errors
 from oocgraph.partition.stage import EndedError, Rows, Stage
+from oocgraph.store.columns import distinct
 from oocgraph.store.rows import map_bounded
 from oocgraph.types import Array
 
@@ -84,7 +85,7 @@ def assign_masters(stage: Stage, numbers: range, round_: int, state: Array | Non
     after = before.copy()
     if compiled.uses_masters:
         # a reader knows no masters of this round, whichever readers this worker has worked for, and how often
-        stage.forget_masters(np.union1d(numbers, np.flatnonzero(stage.known & (blocks.round >= round_))))
+        stage.forget_masters(distinct(np.concatenate([numbers, np.flatnonzero(stage.known & (blocks.round >= round_))])))
         stage.learn_masters(np.flatnonzero(blocks.round < round_))
 
     def assign(b: int) -> None:

@@ -27,6 +27,7 @@ from oocgraph.sparse.balanced import balanced_partition, cut
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.sparse.stored import StoredMatrix
 from oocgraph.store.arrays import aligned, decoded_bytes
+from oocgraph.store.columns import distinct
 from oocgraph.store.graph import CSRStore
 from oocgraph.team import team_of
 from oocgraph.types import PAGE_BYTES, Array
@@ -319,7 +320,7 @@ class PieceTable:
 
     def bring_rows(self, rows: Array) -> bool:
         """Enter the pieces of some rows that stay in memory; returns whether there were any."""
-        pieces = np.unique(np.searchsorted(self.pieces.firsts, rows, side="right") - 1).tolist()
+        pieces = distinct(np.searchsorted(self.pieces.firsts, rows, side="right") - 1).tolist()
         return any([self.bring(i) for i in pieces if i < self._stream.num_kept])
 
 

@@ -14,6 +14,7 @@ import os
 import socket
 import uuid
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 OWNER = "owner"
@@ -107,6 +108,7 @@ def read_owner(fd: int) -> Owner | None:
     return owner if os.path.basename(owner.destination) == owner.destination else None
 
 
+@cache
 def _boot() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from oocgraph.store.arrays import PlainArray
-from oocgraph.store.columns import Ids, lower_bounds
+from oocgraph.store.columns import Ids, distinct, lower_bounds
 from oocgraph.store.id_order import ISOLATED
 from oocgraph.store.layout import ORDER, SORTED_ID, VERTEX_ID
 from oocgraph.store.scattered import RangeReader
@@ -74,7 +74,7 @@ def _find(reader: RangeReader, length: int, wanted: Array) -> Array:
         if num_rounds % MIDDLE_ROUND == 0:
             share[:] = 0.5
         page = np.clip((low[here] + share * (high[here] - low[here])).astype(np.int64), low[here], high[here] - 1)
-        pages = np.unique(page)
+        pages = distinct(page)
         ends = np.minimum((pages + 1) * PAGE_IDS, length)
         values = reader.read(SORTED_ID, pages * PAGE_IDS, ends)
         at = np.searchsorted(pages, page)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import DuplicateEdgeError, InputError
+from oocgraph.store.columns import distinct
 from oocgraph.store.layout import WEIGHT
 from oocgraph.store.sums import sums_of, terms, total
 from oocgraph.types import MAX_UINT32_VERTICES, Array, Duplicates
@@ -203,7 +204,7 @@ def clean_records(records: Records, payload: Payload, col_bits: int, *, drop_loo
     if drop_loops:
         rows, cols = records[0] >> np.uint64(col_bits), records[0] & np.uint64((1 << col_bits) - 1)
         straight = rows != cols
-        looped = np.unique(cols[~straight])
+        looped = distinct(cols[~straight])
         records = tuple(values[straight] for values in records)
     return drop_duplicates(sort_records(records), payload), looped
 

@@ -217,19 +217,19 @@ def write_groups(root: Path, attributes: dict[str, Any], *, consolidated: bool =
     `consolidated`: the ``zarr.json`` of `root` then has the metadata of all arrays and groups below it too, as Zarr consolidates them, so
     that one request to an object store gets them.
     """
-    found: dict[Path, Any] = {}
+    found: dict[tuple[str, ...], Any] = {}
     for where, names, files in os.walk(root):
-        if "zarr.json" in files and (folder := Path(where)) != root:
-            found[folder] = read_json(folder / "zarr.json")
-            if found[folder].get("node_type") == "array":
+        if "zarr.json" in files and (place := Path(where).relative_to(root).parts):
+            found[place] = read_json(root.joinpath(*place, "zarr.json"))
+            if found[place].get("node_type") == "array":
                 names.clear()  # of its chunks
-    for folder in {parent for one in found for parent in one.parents if parent.is_relative_to(root)} - {root, *found}:
-        found[folder] = group_metadata({})
-        write_metadata(folder, found[folder])
+    for place in {one[:depth] for one in found for depth in range(1, len(one))} - set(found):
+        found[place] = group_metadata({})
+        write_metadata(root.joinpath(*place), found[place])
     own = group_metadata(attributes)
     if consolidated:
-        ordered = sorted(found, key=lambda folder: (folder / "zarr.json").parts)  # as stores have it from the first on
-        own |= consolidated_metadata({folder.relative_to(root).as_posix(): found[folder] for folder in ordered})
+        ordered = sorted(found, key=lambda place: (*place, "zarr.json"))  # as stores have it from the first on
+        own |= consolidated_metadata({"/".join(place): found[place] for place in ordered})
     write_metadata(root, own)
 
 

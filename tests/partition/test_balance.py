@@ -15,6 +15,7 @@ from oocgraph.ingest.generators.kronecker import KroneckerEdges
 from oocgraph.ingest.generators.uniform import UniformEdges
 from oocgraph.partition.vertex_partition import BLOCK_BYTES, BLOCK_VERTICES, MIN_BLOCKS, partition_vertices
 from oocgraph.results.search import imbalance
+from tests.reference_build import distinct
 
 KRONECKER = KroneckerEdges(16, edge_factor=16, seed=1)
 
@@ -68,7 +69,7 @@ def sorted_degrees(name):
         else:
             degree += np.bincount(key // n, minlength=n) + np.bincount(key % n, minlength=n)
     if keys:
-        key = np.unique(np.concatenate(keys))
+        key = distinct(np.concatenate(keys))
         degree = np.bincount(key // n, minlength=n) + np.bincount(key % n, minlength=n)
     return -np.sort(-degree[degree > 0])
 

@@ -17,11 +17,12 @@ from oocgraph.partition import policies
 from oocgraph.partition.policies import POLICY_NAMES, named_policy
 from tests.partition.reference_cusp import PlainProp, ReferencePartitions, reference_partition
 from tests.partition.test_policy import compiled_once, random_graph, run
+from tests.reference_build import distinct
 
 
 def symmetric(src, dst, n, *, by_degree):
     """Out-lists of an undirected graph without self-loops and duplicates, isolated vertices dropped, in either order."""
-    key = np.unique(np.concatenate([src * n + dst, dst * n + src])[np.tile(src != dst, 2)])
+    key = distinct(np.concatenate([src * n + dst, dst * n + src])[np.tile(src != dst, 2)])
     u, v = np.divmod(key, n)
     degree = np.bincount(u, minlength=n)
     order = np.argsort(-degree, kind="stable") if by_degree else np.arange(n)

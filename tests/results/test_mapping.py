@@ -264,8 +264,9 @@ def test_a_dict_of_a_mapping_is_streamed(tmp_path, monkeypatch, codec):
     """It asks for all ids, and then for the value of each: these are lookups in order, which are not made one by one."""
     monkeypatch.setattr(mapping, "PIECE_VERTICES", 7)
     rng = np.random.default_rng(1)
+    num_ids = 400 if codec == "none" else 60  # a lookup decodes whole chunks
     with setting("codec", codec):
-        graph = build_csr(tuple(3 * rng.integers(0, 400, (2, 1500))), tmp_path / "g", directed=True)
+        graph = build_csr(tuple(3 * rng.integers(0, num_ids, (2, 1500))), tmp_path / "g", directed=True)
     found = oocgraph.bfs(graph, next(iter(graph)))
     for one in (found, found.reached(), found.column("parent"), oocgraph.connected_components(graph)):
         expected = dict(one.items())
