@@ -1,7 +1,11 @@
-"""No command compiles a kernel, or loads one by numba's compiler, in its own process: that takes 20 MB, which no budget has."""
+"""No command and no function compiles a kernel in its own process, or has numba make itself ready to.
+
+That takes 25 MB, which no budget has, and half a second.
+"""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import numpy as np
@@ -9,7 +13,7 @@ import pytest
 
 from oocgraph import build_csr
 from tests.budget_draws import COMPILED, ROOT
-from tests.processes import program
+from tests.processes import PATIENCE_SECONDS, program
 
 COMMANDS = [
     "export {ints} {out}.npz",
@@ -56,3 +60,51 @@ def test_nothing_is_compiled_in_the_process_itself(tmp_path, places, command):
         told, _ = process.communicate(timeout=300)
     assert process.returncode == 0, told
     assert COMPILED not in told
+
+
+CALLS = [
+    "oocgraph.open_graph(folder + '/ints').to_scipy()",
+    "oocgraph.open_graph(folder + '/ints').subgraph([1, 2, 3])",
+    "oocgraph.open_graph(folder + '/ints').ego(3)",
+    "oocgraph.open_graph(folder + '/names').sample_neighbors(['vertex 1'], [2])",
+    "oocgraph.build_csr(([1, 2], [2, 3]))",
+    "oocgraph.build_csr((['a', 'b'], ['b', 'c']))",
+    "oocgraph.partition_graph(folder + '/ints', 2, policy='CVC', path=out)",
+    "oocgraph.bfs(folder + '/ints', 1, partition='2d')",
+    "oocgraph.balanced_partition(oocgraph.open_graph(folder + '/ints').to_scipy(), 2)",
+    "oocgraph.verify_cores(folder + '/path', oocgraph.core_numbers(folder + '/path'))",
+    "nx.pagerank(nx.gnp_random_graph(2000, 0.01, seed=1), backend='oocgraph')",
+    "list(nx.bfs_layers(nx.gnp_random_graph(2000, 0.01, seed=1), [0], backend='oocgraph'))",
+    "list(nx.bfs_edges(nx.karate_club_graph(), 0, backend='oocgraph'))",
+    "list(nx.connected_components(oocgraph.open_graph(folder + '/ints')))",
+]
+
+CHILD = """
+import sys
+import networkx as nx
+import oocgraph
+from numba.core.dispatcher import Dispatcher
+
+folder, out, call = sys.argv[1:]
+find = Dispatcher._compile_for_args
+
+def found(self, *arguments, **named):
+    print("numba finds", self.py_func.__name__)
+    return find(self, *arguments, **named)
+
+Dispatcher._compile_for_args = found
+eval(call)
+print("ready to compile:", "numba.np.linalg" in sys.modules)
+"""
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("call", CALLS)
+def test_no_function_has_numba_find_what_is_compiled(tmp_path, places, call):
+    told = []
+    for number in range(2):  # the first one compiles
+        command = [sys.executable, "-c", CHILD, places["ints"].parent, tmp_path / str(number), call]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
+        assert done.returncode == 0, done.stderr[-2000:]
+        told.append(done.stdout)
+    assert told[1] == "ready to compile: False\n"

@@ -147,6 +147,11 @@ def are_cold(calls: Iterable[Call]) -> bool:
     return bool(new and _beyond_signals(_cold, _beyond_signals(_signatures, new)))
 
 
+def is_kept(kernel: Any) -> bool:
+    """Whether a kernel has a disk cache."""
+    return kernel._cache.cache_path is not None
+
+
 def _cold(kernels: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Return the kernels that are in no cache."""
     with global_compiler_lock:
@@ -165,10 +170,10 @@ def _load_cached(kernel: Any, signature: Any) -> bool:
     numba does the same after it has made itself ready to compile, which takes 0.3 s (it imports SciPy's linear algebra) where the kernels
     of a search take 0.1 s. What is compiled already needs only numba's runtime, which counts references to arrays.
     """
-    cache = kernel._cache
-    if cache.cache_path is None:
+    if not is_kept(kernel):
         kernel.compile(signature)
         return True
+    cache = kernel._cache
     rtsys.initialize(kernel.targetctx)
     found = cache._load_overload(signature, kernel.targetctx)
     if found is None:
@@ -185,9 +190,7 @@ def _is_cold(kernel: Any, signature: Any) -> bool:
     numba's public way to ask is to compile; its cache's own way reads the kernel, too.
     """
     cache = kernel._cache
-    if cache.cache_path is None:
-        return False
-    return cache._index_key(signature, kernel.targetctx.codegen()) not in cache._cache_file._load_index()
+    return is_kept(kernel) and cache._index_key(signature, kernel.targetctx.codegen()) not in cache._cache_file._load_index()
 
 
 def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:

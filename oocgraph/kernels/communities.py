@@ -12,6 +12,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from oocgraph.compiled.intrinsics import largest_of
 from oocgraph.kernels.check import mix
 
 NEAR = 1e-12
@@ -43,7 +44,7 @@ def _tally(row: Any, begin: Any, end: Any, indices: Any, values: Any, group: Any
     (num_slots, empty, least): slots of the table in use, the key of those without a group, and the least weight; NaN if one is, or is
     infinite.
     """
-    empty, slots, shift, least = np.iinfo(keys.dtype).max, 2, 63, 1.0
+    empty, slots, shift, least = largest_of(keys), 2, 63, 1.0
     while slots < 2 * (end - begin):
         slots, shift = 2 * slots, shift - 1
     for s in range(slots):
@@ -278,7 +279,7 @@ def settle(group: Any, new: Any, strength: Any, volume: Any, start: Any, stop: A
 @nb.njit(nogil=True, cache=True)
 def compact(group: Any, names: Any) -> Any:
     """Give groups numbers from 0 on, in the order of their first vertices; `names`, as long, is used up. Returns how many there are."""
-    none, count = np.iinfo(names.dtype).max, 0
+    none, count = largest_of(names), 0
     names[:] = none
     for v in range(group.size):
         g = np.int64(group[v])
@@ -302,7 +303,7 @@ def follow(ids: Any, group: Any, num_groups: Any, following: Any) -> Any:
     -------
     New groups that there are.
     """
-    none = np.iinfo(following.dtype).max
+    none = largest_of(following)
     following[:] = none
     for v in range(ids.size):
         following[ids[v]] = group[v]

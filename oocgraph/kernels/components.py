@@ -14,6 +14,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.compiled.intrinsics import compare_and_swap, count_ones, trailing_zeros
+from oocgraph.kernels.rows import find_class
 
 
 @nb.njit(nogil=True, cache=True)
@@ -56,7 +57,7 @@ def link_live_planes(parent: Any, giant: int, rows: Any, plane: int, live: Any, 
         Where in `entries` the neighbour of the first vertex is, by plane; those of the next vertices follow. At most 64 planes.
     """
     v, stop, num_planes = share[0], share[1], np.int64(starts.size)
-    c = np.searchsorted(rows.first, v, side="right") - 1
+    c = find_class(rows.first, v)
     while v < stop and rows.value[c] > plane:
         same, degree = min(stop, rows.first[c + 1]) if c + 1 < rows.first.size else stop, rows.value[c]
         e, unused = rows.edge[c] + (v - rows.first[c]) * degree + plane, 64 - min(num_planes, degree - plane)
@@ -252,7 +253,7 @@ def count_live(rows: Any, live: Any, skip: int, chosen: Any, found: Any) -> None
         Receives how many entries there are, how many count, and the place of the first that does: of none, the number of all.
     """
     for i in range(chosen.size):
-        c = np.searchsorted(rows.first, chosen[i], side="right") - 1
+        c = find_class(rows.first, chosen[i])
         degree = rows.value[c]
         begin = rows.edge[c] + (chosen[i] - rows.first[c]) * degree
         found[0, i] = found[2, i] = degree
@@ -274,7 +275,7 @@ def row_starts(rows: Any, first: int, offsets: Any) -> None:
     offsets : (num_rows + 1,) int64
     """
     v, stop = first, first + offsets.size
-    c = np.searchsorted(rows.first, first, side="right") - 1
+    c = find_class(rows.first, first)
     while v < stop:
         same = min(stop, rows.first[c + 1]) if c + 1 < rows.first.size else stop
         for u in range(v, same):

@@ -211,12 +211,10 @@ def shortest_few(
             break
         if d > distance[v]:
             continue
-        if num_found < targets.size:
-            at = np.searchsorted(targets, v)
-            if at < targets.size and targets[at] == v:
-                num_found += 1
-                if num_found == targets.size:
-                    bound = d
+        if num_found < targets.size and targets[find_class(targets, v)] == v:
+            num_found += 1
+            if num_found == targets.size:
+                bound = d
         first, end = indptr[v], indptr[v + 1]
         followed += end - first
         if size + end - first > keys.size:

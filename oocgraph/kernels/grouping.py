@@ -10,6 +10,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from oocgraph.compiled.load import load_kernel
+
 
 @nb.njit(nogil=True, cache=True)
 def order_by_group(group: Any, begin: Any, order: Any) -> None:
@@ -100,5 +102,6 @@ def tree_order(parent: Any, reached: Any = None) -> Any:
     """
     dtype = np.int32 if parent.size < 2**31 else np.int64
     order, child = np.empty(parent.size, dtype), np.empty(parent.size, dtype)
-    num_found = _walk(parent, parent >= 0 if reached is None else reached, np.zeros(parent.size + 1, dtype), child, order)
-    return order[:num_found]
+    arguments = parent, parent >= 0 if reached is None else reached, np.zeros(parent.size + 1, dtype), child, order
+    load_kernel(_walk, arguments)
+    return order[: _walk(*arguments)]

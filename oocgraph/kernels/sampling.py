@@ -53,7 +53,9 @@ def draw_without(key: Any, begin: Any, length: Any, out: Any) -> None:
         for j in range(size):
             last = begin + length - size + j
             found = begin + below(key, j, length - size + j + 1)
-            at = np.searchsorted(out[:j], found)
+            at = j
+            while at and out[at - 1] >= found:
+                at -= 1
             if at < j and out[at] == found:
                 found, at = last, j  # it is above all that were drawn
             for i in range(j, at, -1):

@@ -11,6 +11,7 @@ import numpy as np
 
 from oocgraph.algorithms.bfs import bfs
 from oocgraph.algorithms.sssp import sssp
+from oocgraph.compiled.load import load_kernels
 from oocgraph.kernels.grouping import count_groups, order_by_group
 from oocgraph.networkx_backend.graph import ConvertedGraph
 from oocgraph.networkx_backend.nodes import Nodes
@@ -81,6 +82,7 @@ def groups(group: Array, num_groups: int) -> tuple[Array, Array]:
     """
     dtype = np.int32 if group.size < 2**31 else np.int64
     ends = np.zeros(num_groups, dtype)
+    load_kernels([(count_groups, (group, ends)), (order_by_group, (group, ends, ends))])
     count_groups(group, ends)
     np.cumsum(ends, out=ends)
     order, begin = np.empty(int(ends[-1]) if num_groups else 0, dtype), np.zeros(num_groups, dtype)

@@ -226,9 +226,10 @@ class CompiledPolicy:
 
     def _run(self, name: str, loop: Callable[..., int], *arguments: Any) -> int:
         """Call a loop; an error of the compiler names the user's line."""
-        from oocgraph.kernels.policy import is_compile_error
+        from oocgraph.kernels.policy import is_compile_error, load_cached
 
         try:
+            load_cached(loop, arguments)
             return int(loop(*arguments))
         except Exception as error:
             if not is_compile_error(error):

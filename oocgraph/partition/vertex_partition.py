@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oocgraph.compiled.load import load_kernel
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels.partition import cut_blocks
 from oocgraph.store.graph import CSRStore
@@ -173,7 +174,9 @@ def _deal_blocks(store: CSRStore, places: Array, num_partitions: int) -> VertexP
     max_vertices = max(1, min(BLOCK_VERTICES, n // (MIN_BLOCKS * num_partitions)))
     max_edges = max(1, min(BLOCK_BYTES // store.index_dtype.itemsize, num_edges // (MIN_BLOCKS * num_partitions)))
     out = np.empty(n // max_vertices + 2 * (num_edges // max_edges) + 2, np.int64)
-    first = out[: cut_blocks(degree_first, value, n, max_vertices, max_edges, out)]
+    arguments = degree_first, value, n, max_vertices, max_edges, out
+    load_kernel(cut_blocks, arguments)
+    first = out[: cut_blocks(*arguments)]
     turn, place = np.divmod(np.arange(first.size), places.size)
     owner = places[np.where(turn & 1, places.size - 1 - place, place)]
     kept = np.append(True, owner[1:] != owner[:-1])

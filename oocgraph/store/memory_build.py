@@ -10,7 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.kernels.build import NO_RANK, add_degrees, compact_keys, deal_planes, edge_keys, rename_cols, rename_rows, split_rows
+from oocgraph.compiled.load import load_kernels
+from oocgraph.kernels.build import (
+    NO_RANK,
+    add_degrees,
+    compact_keys,
+    deal_planes,
+    edge_keys,
+    memory_build_calls,
+    rename_cols,
+    rename_rows,
+    split_rows,
+)  # fmt: skip
 from oocgraph.sorting import load_sorts, sort_keys
 from oocgraph.store import layout
 from oocgraph.store.degrees import DegreeClasses
@@ -90,6 +101,7 @@ def build_arrays(
     InputError
         A sum of integer weights does not fit their dtype, or there are too many vertices.
     """
+    load_kernels(memory_build_calls(column.dtype for column in edges.columns))
     bits = key_bits(edges.num_ids)
     keys = np.empty(edges.source.size, np.uint64)
     edge_keys(edges.source, edges.target, np.int64(0), np.uint64(edges.num_ids), np.uint64(bits), not directed, keys)

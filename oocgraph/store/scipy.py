@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from oocgraph.compiled.load import load_kernels
 from oocgraph.config import num_cores
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels.export import place, row_keys
@@ -93,6 +94,12 @@ def to_scipy(store: GraphArrays, *, weight: str | bool | None = None, dtype: npt
     np.cumsum(indptr, out=indptr)
     indices = np.empty(num_entries, kind)
     data = np.ones(num_entries, dtype) if column is None else np.empty(num_entries, store.array(f"out/{column}").dtype)
+
+    keys, destination = np.empty(0, np.uint64), np.empty(0, np.int64)
+    load_kernels([
+        (row_keys, (destination, 0, 0, store.array("out/indices").read(0, 0), position, keys)),
+        (place, (keys, indptr, destination)),
+    ])  # fmt: skip
 
     def fill(block: RowBlock) -> None:
         keys = np.empty(block.num_entries, np.uint64)
