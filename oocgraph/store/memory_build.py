@@ -21,7 +21,7 @@ from oocgraph.kernels.build import (
     rename_cols,
     rename_rows,
     split_rows,
-)  # fmt: skip
+)
 from oocgraph.sorting import load_sorts, sort_keys
 from oocgraph.store import layout
 from oocgraph.store.degrees import DegreeClasses

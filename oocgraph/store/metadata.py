@@ -129,21 +129,8 @@ def parse_consolidated(root: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def metadata_text(metadata: Mapping[str, Any]) -> str:
-    """Return metadata as a ``zarr.json`` holds them: as ``json.dumps(metadata, indent=1)`` does, in a fifth of its time."""
-    return _indented(metadata, "\n")
-
-
-_encode = json.JSONEncoder().encode
-
-
-def _indented(value: Any, line: str) -> str:
-    """Return a value as indented JSON; `line` begins one as deep as the value."""
-    inner = f"{line} "
-    if isinstance(value, dict) and value:
-        return f"{{{inner}{f',{inner}'.join([f'{_encode(name)}: {_indented(one, inner)}' for name, one in value.items()])}{line}}}"
-    if isinstance(value, list | tuple) and value:
-        return f"[{inner}{f',{inner}'.join([_indented(one, inner) for one in value])}{line}]"
-    return _encode(value)
+    """Return metadata as a ``zarr.json`` holds them."""
+    return json.dumps(metadata, indent=1)
 
 
 def write_metadata(folder: Path, metadata: Mapping[str, Any]) -> None:
