@@ -98,6 +98,7 @@ def _steps(folder: Path) -> Iterator[Step]:
             yield f"{name} of the {graph.stem} graph", partial(_call, graph, name)
         yield f"export the {graph.stem} graph", partial(_export, graph)
         yield f"ask the {graph.stem} graph", partial(_ask, graph)
+    yield "answer NetworkX", partial(_networkx, weighted, directed)
     yield "search along some edges", lambda: oocgraph.bfs(weighted, 0, where="weight < 3", resources=Resources(client=False))
     yield "plan a search", lambda: oocgraph.plan_bfs(weighted, 4, source=0)
     for graph in (counted, long):
@@ -142,6 +143,18 @@ def _ask(graph: Path) -> None:
     store.sample_neighbors(some, [2, 1], seed=0)
     store.random_walk(some, 2)
     store.to_scipy()
+
+
+def _networkx(undirected: Path, directed: Path) -> None:
+    """Call what lists trees and groups of vertices, of graphs and of what NetworkX hands over, where it is installed."""
+    try:
+        import networkx as nx
+    except ImportError:
+        return
+    for graph in (oocgraph.open_graph(undirected), nx.path_graph(9), nx.path_graph(1 << 14)):
+        for function in (nx.connected_components, partial(nx.bfs_layers, sources=[0]), partial(nx.bfs_edges, source=0)):
+            list(function(graph, backend="oocgraph"))
+    list(nx.topological_generations(oocgraph.open_graph(directed), backend="oocgraph"))
 
 
 def _export(graph: Path) -> None:
