@@ -146,15 +146,12 @@ def _ask(graph: Path) -> None:
 
 
 def _networkx(undirected: Path, directed: Path) -> None:
-    """Call what lists trees and groups of vertices, of graphs and of what NetworkX hands over, where it is installed."""
+    """Answer NetworkX, where it is installed."""
     try:
-        import networkx as nx
+        from oocgraph.networkx_backend.first_use import answer
     except ImportError:
         return
-    for graph in (oocgraph.open_graph(undirected), nx.path_graph(9), nx.path_graph(1 << 14)):
-        for function in (nx.connected_components, partial(nx.bfs_layers, sources=[0]), partial(nx.bfs_edges, source=0)):
-            list(function(graph, backend="oocgraph"))
-    list(nx.topological_generations(oocgraph.open_graph(directed), backend="oocgraph"))
+    answer(oocgraph.open_graph(undirected), oocgraph.open_graph(directed))
 
 
 def _export(graph: Path) -> None:
