@@ -21,6 +21,7 @@ from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.read_edges import ColumnReader, expected_rows, first_blocks, raw_bins
 from oocgraph.kernels.build import edge_keys
 from oocgraph.kernels.join import cut_cells, find_keys, join_calls, table_of_hashes
+from oocgraph.store.columns import without_repeats
 from oocgraph.store.records import key_bits
 from oocgraph.types import Array
 
@@ -205,10 +206,10 @@ def _distinct(files: list[BinFiles], index: int, capacity: int) -> Iterator[Arra
 
 
 def _sorted_unique(arrays: list[Array]) -> Array:
-    """Distinct values of some arrays, ascending, as of `oocgraph.store.columns.distinct`, in the memory of one copy."""
+    """Distinct values of some arrays, ascending."""
     together = np.concatenate(arrays)
     together.sort()
-    return together[np.concatenate([[True], together[1:] != together[:-1]])] if together.size else together
+    return without_repeats(together)
 
 
 def join_edges(by_source: BinFiles, num_ids: int, tables: JoinTables, job: Job) -> BinFiles:

@@ -191,7 +191,11 @@ class StringColumn:
 
 def distinct(values: Array) -> Array:
     """Return the distinct values, ascending: NumPy's own `unique` hashes integers and takes 2.1 s for 2.4 M, this 0.02 s."""
-    ascending = np.sort(values, axis=None)
+    return without_repeats(np.sort(values, axis=None))
+
+
+def without_repeats(ascending: Array) -> Array:
+    """Return each of some values that ascend once."""
     if ascending.size < 2:
         return ascending
     keep: Array = np.concatenate([[True], ascending[1:] != ascending[:-1]])
