@@ -17,7 +17,7 @@ import numpy as np
 from oocgraph.compiled import deques
 from oocgraph.compiled.deques import Member
 from oocgraph.compiled.fork_join import new_frames
-from oocgraph.compiled.load import Call, are_cold, has_room, load_kernels
+from oocgraph.compiled.load import Call, has_room, load_if_kept, load_kernels
 from oocgraph.kernels.bucket_sort import WIDEST, bucket_bits, range_of, sort_in_buckets
 from oocgraph.kernels.sort import MOST_RANGES, MOST_SHARES, VALUES, SortArrays, open_range, sort_together
 from oocgraph.team import Team, team_of
@@ -79,8 +79,7 @@ _num_sorted = [0]
 
 def load_sorts() -> None:
     """Bring the kernels of a sort by digits into memory, if they are cached; a small build has no use for what compiling them takes."""
-    if not are_cold(sort_calls()):
-        load_kernels(sort_calls())
+    load_if_kept(sort_calls())
 
 
 def sort_calls() -> list[Call]:

@@ -141,6 +141,12 @@ def _key(argument: Any) -> Any:
     return argument if isinstance(argument, Dispatcher) else type(argument)
 
 
+def load_if_kept(calls: list[Call]) -> None:
+    """Bring kernels into memory if all are compiled; what is not is left to whoever calls it."""
+    if not are_cold(calls):
+        load_kernels(calls)
+
+
 def are_cold(calls: Iterable[Call]) -> bool:
     """Whether some kernel has yet to be compiled."""
     new = [call for call in calls if (call[0], _key(call[1])) not in _loaded]

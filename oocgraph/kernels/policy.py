@@ -29,7 +29,7 @@ from numba.extending import intrinsic
 
 from oocgraph.compiled.borrowed import borrowed, borrowed_to_read
 from oocgraph.compiled.kept import KeyedCache, named, stamps
-from oocgraph.compiled.load import are_cold, is_kept, load_kernel
+from oocgraph.compiled.load import is_kept, load_if_kept
 from oocgraph.kernels.prop import Prop
 
 
@@ -166,8 +166,8 @@ def is_compile_error(error: BaseException) -> bool:
 
 def load_cached(loop: Any, arguments: tuple[Any, ...]) -> None:
     """Bring a compiled loop into memory if it is in the cache: where it looks itself, numba makes itself ready to compile before."""
-    if isinstance(loop, Dispatcher) and not loop.overloads and is_kept(loop) and not are_cold([(loop, arguments)]):
-        load_kernel(loop, arguments)
+    if isinstance(loop, Dispatcher) and not loop.overloads and is_kept(loop):
+        load_if_kept([(loop, arguments)])
 
 
 def _is_unknown(function: Any) -> bool:
