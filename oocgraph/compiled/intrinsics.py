@@ -48,16 +48,18 @@ def address_of(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def largest_of(typing_context: Any, values: Any) -> Any:
-    """Return the largest number of the dtype of an array of integers.
+    """Return the largest number of the dtype of an array of integers, as int64 or uint64.
 
     A process that loads a kernel with ``np.iinfo`` in it imports ``numba.np.arraymath``, which takes 0.5 s and 22 MB; so it is with
     ``np.searchsorted``, sums, and all else that is there.
     """
+    most = values.dtype.maxval
+    wide = types.int64 if most <= types.int64.maxval else types.uint64
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return context.get_constant(values.dtype, values.dtype.maxval)
+        return context.get_constant(wide, most)
 
-    return values.dtype(values), codegen
+    return wide(values), codegen
 
 
 @intrinsic

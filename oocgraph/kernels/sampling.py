@@ -18,6 +18,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.check import mix
+from oocgraph.kernels.rows import find_class
 
 LARGE_SAMPLE = 512
 """Elements from which on a pass over the row is quicker than keeping what was drawn in order (at most 65,536 moves)."""
@@ -53,11 +54,11 @@ def draw_without(key: Any, begin: Any, length: Any, out: Any) -> None:
         for j in range(size):
             last = begin + length - size + j
             found = begin + below(key, j, length - size + j + 1)
-            at = j
-            while at and out[at - 1] >= found:
-                at -= 1
-            if at < j and out[at] == found:
+            at = find_class(out[:j], found) if j else 0
+            if j and out[at] == found:
                 found, at = last, j  # it is above all that were drawn
+            elif j and out[at] < found:
+                at += 1
             for i in range(j, at, -1):
                 out[i] = out[i - 1]
             out[at] = found
