@@ -342,10 +342,10 @@ def crc32_byte(typing_context: Any, crc: Any, data: Any, index: Any) -> Any:
     return types.uint32(types.uint32, data, types.int64), codegen
 
 
-def _four_bytes(context: Any, builder: Any, kind: Any, data: Any, index: Any) -> Any:
-    """Return the place of a uint32 in an array of bytes, at any address."""
+def _bits_at(context: Any, builder: Any, kind: Any, data: Any, index: Any, num_bits: int) -> Any:
+    """Return the place of an integer in an array of bytes, at any address."""
     start = builder.gep(context.make_array(kind)(context, builder, data).data, [index])
-    return builder.bitcast(start, ir.IntType(32).as_pointer())
+    return builder.bitcast(start, ir.IntType(num_bits).as_pointer())
 
 
 SPARE_BYTES = 4
@@ -358,7 +358,7 @@ def load_four(typing_context: Any, data: Any, index: Any) -> Any:
     _require_bytes(data)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load(_four_bytes(context, builder, signature.args[0], args[0], args[1]), align=1)
+        return builder.load(_bits_at(context, builder, signature.args[0], args[0], args[1], 32), align=1)
 
     return types.uint32(data, types.int64), codegen
 
@@ -369,10 +369,33 @@ def store_four(typing_context: Any, data: Any, index: Any, value: Any) -> Any:
     _require_bytes(data)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store(args[2], _four_bytes(context, builder, signature.args[0], args[0], args[1]), align=1)
+        builder.store(args[2], _bits_at(context, builder, signature.args[0], args[0], args[1], 32), align=1)
         return context.get_dummy_value()
 
     return types.void(data, types.int64, types.uint32), codegen
+
+
+@intrinsic
+def load_number(typing_context: Any, data: Any, index: Any, numbers: Any) -> Any:
+    """Return the number from ``data[index]`` on, little-endian; `data` is contiguous uint8, `numbers` an array of integers as it is one."""
+    _require_bytes(data)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(_bits_at(context, builder, signature.args[0], args[0], args[1], numbers.dtype.bitwidth), align=1)
+
+    return numbers.dtype(data, types.int64, numbers), codegen
+
+
+@intrinsic
+def store_number(typing_context: Any, data: Any, index: Any, number: Any) -> Any:
+    """Write an integer to the bytes from ``data[index]`` on, little-endian; `data` is contiguous uint8."""
+    _require_bytes(data)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[2], _bits_at(context, builder, signature.args[0], args[0], args[1], number.bitwidth), align=1)
+        return context.get_dummy_value()
+
+    return types.void(data, types.int64, number), codegen
 
 
 @nb.njit(nogil=True, cache=True)

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from oocgraph.kernels.build import CELL_BITS, KEY_BITS, count_bins
+from oocgraph.kernels.packed_rows import LEAST_KEY_BYTES
 from oocgraph.types import Array
 
 Weights = Callable[[Array], Array]
@@ -47,10 +48,10 @@ class KeyBins:
         return len(self.starts) - 1
 
     @property
-    def key_parts(self) -> tuple[str, ...]:
-        """Dtypes in which a key is stored, less its bin's first key: 4, 5, 6 or 8 bytes, for the disk is slower than packing (1 ns)."""
+    def key_bytes(self) -> int:
+        """Bytes in which a key is stored, less its bin's first key: 4, 5, 6 or 8, for the disk is slower than packing (1 ns)."""
         bits = max((stop - start - 1).bit_length() for start, stop in pairwise(self.starts))
-        return {0: ("u4",), 1: ("u4", "u1"), 2: ("u4", "u2")}.get(max(0, -(-(bits - 32) // 8)), ("u8",))
+        return max(LEAST_KEY_BYTES, -(-bits // 8)) if bits <= 48 else 8
 
     def assign(self, keys: Array, bin_of: Array) -> Array:
         """Write the bin of each key to ``bin_of : (n,) uint16``; return the size of each bin: (num_bins,) int64."""
@@ -70,7 +71,7 @@ class SplitterBins:
     """
 
     splitters: Array
-    key_parts = ("u8",)
+    key_bytes = 8
 
     @property
     def num_bins(self) -> int:

@@ -21,6 +21,7 @@ from numba.extending import intrinsic
 
 from oocgraph.compiled.intrinsics import AHEAD, prefetch
 from oocgraph.compiled.load import Call
+from oocgraph.kernels.packed_rows import row_calls
 
 CELL_BITS = 10
 """A cell is at most 2**-10 of its distance from the start of the range wide."""
@@ -76,34 +77,6 @@ def scatter(values: Any, bin_of: Any, cursor: Any, out: Any) -> None:
         chosen = bin_of[i]
         out[cursor[chosen]] = values[i]
         cursor[chosen] += 1
-
-
-@nb.njit(nogil=True, cache=True)
-def pack_keys(keys: Any, firsts: Any, starts: Any, low: Any, high: Any) -> None:
-    """Split keys grouped by bin into their low 32 bits and the rest, less their bin's first key.
-
-    Bin b is ``keys[starts[b]:starts[b + 1]]`` and begins at ``firsts[b]``. ``high`` is uint8 or uint16, or empty when 32 bits are enough.
-    """
-    for b in range(firsts.size):
-        first = firsts[b]
-        own, own_low = keys[starts[b] : starts[b + 1]], low[starts[b] : starts[b + 1]]
-        for i in range(own.size):
-            own_low[i] = np.uint32((own[i] - first) & np.uint64(0xFFFFFFFF))
-        if high.size:
-            own_high = high[starts[b] : starts[b + 1]]
-            for i in range(own.size):
-                own_high[i] = (own[i] - first) >> np.uint64(32)
-
-
-@nb.njit(nogil=True, cache=True)
-def unpack_keys(low: Any, high: Any, first: Any, keys: Any) -> None:
-    """Undo `pack_keys` for one bin."""
-    if high.size:
-        for i in range(keys.size):
-            keys[i] = first + (np.uint64(low[i]) | (np.uint64(high[i]) << np.uint64(32)))
-    else:
-        for i in range(keys.size):
-            keys[i] = first + np.uint64(low[i])
 
 
 @nb.njit(nogil=True, cache=True)
@@ -366,13 +339,12 @@ def memory_build_calls(dtypes: Iterable[np.dtype[Any]] = ()) -> list[Call]:
 def dealing_calls(dtypes: Iterable[np.dtype[Any]] = ()) -> list[Call]:
     """Return what deals records to bins calls, keys with columns of some dtypes, and splits a bin that is too large."""
     keys, zero, ids, small = np.zeros(1, np.uint64), np.uint64(0), np.zeros(1, np.int64), np.zeros(1, np.uint16)
-    values = [np.zeros(1, f"u{size}") for size in sorted({8, *(dtype.itemsize for dtype in dtypes)}, reverse=True)]
-    calls: list[Call] = [(count_bins, (keys, zero, zero, small, small, ids)), (count_cells, (keys, zero, zero, ids))]
-    calls += [(scatter, (one, small, ids, one)) for one in values]
-    for high in (np.zeros(1, np.uint8), small):
-        numbers = np.zeros(1, np.uint32)
-        calls += [(pack_keys, (keys, keys, ids, numbers, high)), (unpack_keys, (numbers, high, zero, keys))]
-    return calls
+    return [
+        (count_bins, (keys, zero, zero, small, small, ids)),
+        (count_cells, (keys, zero, zero, ids)),
+        (scatter, (keys, small, ids, keys)),
+        *row_calls(dtypes),
+    ]
 
 
 def build_calls(dtypes: Iterable[np.dtype[Any]] = ()) -> list[Call]:

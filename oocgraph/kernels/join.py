@@ -11,7 +11,8 @@ import numba as nb
 import numpy as np
 
 from oocgraph.compiled.load import Call
-from oocgraph.kernels.build import edge_keys, scatter
+from oocgraph.kernels.build import edge_keys
+from oocgraph.kernels.packed_rows import column_calls
 
 FEW = 8
 """Entries that are looked through one after the other."""
@@ -98,7 +99,7 @@ def join_calls() -> list[Call]:
         (cut_cells, (keys, np.uint64(0), numbers)),
         (find_keys, (keys, np.uint64(0), numbers, keys, numbers)),
         (edge_keys, (positions, positions, np.int64(0), np.uint64(1), np.uint64(1), True, keys)),
-        (scatter, (positions, np.empty(0, np.uint16), numbers, positions)),
+        *column_calls(positions.dtype),
     ]
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oocgraph.ingest.sources.parquet_pages import USUAL_BYTES, _page, reader_bytes
+from oocgraph.ingest.sources.parquet_pages import USUAL_BYTES, _page, reader_bytes, text_bytes
 
 ROWS = 1_500_000
 
@@ -55,3 +55,17 @@ def test_usual_pages_and_damaged_headers_count_alike(tmp_path):
     assert page_of(path, 1) is None
     path.unlink()
     assert reader_bytes(files, ["a", "b"]) == 2 * USUAL_BYTES
+
+
+@pytest.mark.parametrize("checksums", [False, True])
+@pytest.mark.parametrize("length", [3, 5_000])
+def test_a_dictionary_tells_how_long_strings_are(tmp_path, length, checksums):
+    path = tmp_path / "e.parquet"
+    names = pa.array([f"{i:03}" + "x" * (length - 3) for i in range(200)])
+    table = pa.table({"a": names.take(pa.array(np.arange(20_000) % 200)), "b": np.arange(20_000)})
+    pq.write_table(table, path, use_dictionary=["a"], write_page_checksum=checksums)
+    metadata = pq.ParquetFile(path).metadata
+    assert text_bytes(path, metadata, 0, ["a"]) == length + 4  # each with its length
+    assert text_bytes(path, metadata, 0, ["b"]) == 0
+    path.unlink()
+    assert text_bytes(path, metadata, 0, ["a"]) == 0

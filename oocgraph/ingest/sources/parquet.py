@@ -21,7 +21,7 @@ from oocgraph.ingest.edges import EdgeBlock, EdgeStream
 from oocgraph.ingest.sources.arrow_values import arrow_layout, with_declared_vertices
 from oocgraph.ingest.sources.columns import Layout, choose_columns
 from oocgraph.ingest.sources.ids import MAX_ID, row_place
-from oocgraph.ingest.sources.parquet_pages import reader_bytes
+from oocgraph.ingest.sources.parquet_pages import reader_bytes, text_bytes
 from oocgraph.ingest.sources.source import MAX_STREAMS, Request, Source, file_bytes, reading, reason
 
 READ_BUFFER_BYTES, FEW_COLUMNS = 1 << 20, 8
@@ -167,7 +167,7 @@ def _read(file: _File, groups: list[int], start: int, layout: Layout, *, block_r
     with _open(file.path, file.metadata, len(layout.columns.read)) as reader:
         rows = min(block_rows, MAX_BLOCK_ROWS)
         batches = reader.iter_batches(
-            min(rows, _text_rows(file, groups, block_rows)) if layout.kind == "string" else rows,
+            min(rows, _text_rows(file, groups, layout, block_rows)) if layout.kind == "string" else rows,
             row_groups=groups,
             columns=layout.columns.read,
             use_threads=use_threads,
@@ -184,10 +184,14 @@ def _read(file: _File, groups: list[int], start: int, layout: Layout, *, block_r
             row += sum(batch.num_rows for batch in taken)
 
 
-def _text_rows(file: _File, groups: list[int], block_rows: int) -> int:
+def _text_rows(file: _File, groups: list[int], layout: Layout, block_rows: int) -> int:
     """Return the rows of strings that are read at once for blocks of so many: fewer where the columns say that they are long."""
     known = [file.metadata.row_group(group) for group in groups]
-    row_bytes = max((group.total_byte_size / max(1, group.num_rows) for group in known), default=0)
+    largest = max(groups, key=lambda group: file.metadata.row_group(group).total_byte_size)
+    row_bytes = max(
+        text_bytes(file.path, file.metadata, largest, [layout.columns.source, layout.columns.target]),
+        *(group.total_byte_size / max(1, group.num_rows) for group in known),
+    )
     return min(max(TEXT_ROWS, block_rows // TEXT_READS), max(1, int(2 * TEXT_BYTES / max(1, row_bytes))))
 
 

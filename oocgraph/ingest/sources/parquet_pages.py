@@ -19,11 +19,15 @@ USUAL_BYTES = 4 << 20
 DICTIONARY = 2
 """The type of a page that is a dictionary."""
 
+_NEXT, _OF_DICTIONARY = b"\x15", (b"\x4c\x15", b"\x3c\x15")
+"""The next field, a 32-bit integer; field 7, a dictionary's, behind field 3 or 4, and its first one, the number of its values."""
+
 
 class _Page(NamedTuple):
     kind: int
     num_bytes: int
     stored_bytes: int
+    num_values: int = 0  # of a dictionary
 
 
 def reader_bytes(files: Sequence[tuple[Path, Any]], names: Sequence[str]) -> int:
@@ -58,18 +62,37 @@ def _dictionary_bytes(page: _Page) -> int:
     return page.num_bytes if page.num_bytes <= USUAL_BYTES else page.stored_bytes + 2 * page.num_bytes
 
 
+def text_bytes(path: Path, metadata: Any, group: int, names: Sequence[str]) -> float:
+    """Return the bytes of a row's strings in some columns, as the dictionaries of a row group tell it; 0 where there are none."""
+    places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+    chunks = [metadata.row_group(group).column(places[name]) for name in names]
+    with suppress(OSError), path.open("rb") as file:
+        pages = [_page(file, chunk.dictionary_page_offset) for chunk in chunks if chunk.has_dictionary_page]
+        return sum(page.num_bytes / page.num_values for page in pages if page is not None and page.num_values > 0)
+    return 0.0
+
+
 def _page(file: IO[bytes], offset: int) -> _Page | None:
     """Return the first fields of a page's header, in Thrift's compact form: its type, and its bytes without and with compression."""
     file.seek(max(0, offset))
     header, at, fields = file.read(HEADER_BYTES), 0, list[int]()
-    for _ in range(3):
-        if header[at : at + 1] != b"\x15":  # the next field, a 32-bit integer
-            return None
-        at, value, shift = at + 1, 0, 0
-        while True:
-            byte = header[at] if at < len(header) else 0
-            at, value, shift = at + 1, value | (byte & 0x7F) << shift, shift + 7
-            if byte < 0x80:
-                break
-        fields.append((value >> 1) ^ -(value & 1))
-    return _Page(*fields) if min(fields) >= 0 else None
+    while len(fields) < 3 and header[at : at + 1] == _NEXT:
+        value, at = _integer(header, at + 1)
+        fields.append(value)
+    if len(fields) < 3 or min(fields) < 0:
+        return None
+    kind, num_bytes, stored_bytes = fields
+    if header[at : at + 1] == _NEXT:  # a checksum
+        _, at = _integer(header, at + 1)
+    values = _integer(header, at + 2)[0] if header[at : at + 2] in _OF_DICTIONARY else 0
+    return _Page(kind, num_bytes, stored_bytes, values)
+
+
+def _integer(header: bytes, at: int) -> tuple[int, int]:
+    """Return a 32-bit integer, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = header[at] if at < len(header) else 0
+        at, value, shift = at + 1, value | (byte & 0x7F) << shift, shift + 7
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
