@@ -16,7 +16,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import floor
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -26,7 +25,7 @@ from oocgraph.algorithms.devices import on_devices
 from oocgraph.algorithms.relaxing import Relaxed, Relaxing, charge_paths, checked_schedule, widths
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.algorithms.search_options import on_processor, target_numbers
-from oocgraph.algorithms.sssp_in_small import shortest_in_small
+from oocgraph.algorithms.sssp_in_small import bound_of, shortest_in_small
 from oocgraph.algorithms.sssp_on_device import find_on_device, paths_work, width_on_device
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
@@ -260,7 +259,7 @@ def _on_device(
             unreached = relax.SHORTEST[kind][1]
             return find_on_device(
                 devices[0], store, column, unreached, resources, relaxing.opened, source=source, delta=width,
-                bound=_bound(limit, unreached), targets=targets, requested=requested, progress=relaxing.progress,
+                bound=bound_of(limit, unreached), targets=targets, requested=requested, progress=relaxing.progress,
             )  # fmt: skip
 
         return _first_that_fits(store, column, with_distances)
@@ -269,19 +268,12 @@ def _on_device(
     return on_devices("search for shortest paths", relaxing.opened, resources, compute, work=work, alone=True)
 
 
-def _bound(limit: float | None, unreached: Any) -> Any:
-    """Return a limit as a distance of the dtype that is computed with; None: there is none."""
-    if limit is None or unreached.dtype.kind == "f":
-        return limit
-    return min(int(unreached), floor(min(limit, 2.0**62)))
-
-
 def _in_process(relaxing: Relaxing, kind: str, source: int, targets: Array, limit: float | None) -> tuple[Any, Relaxed]:
     """Find paths in this process, with distances of one kind; returns that of vertices that are not reached, and what was found."""
     loop, unreached = relax.SHORTEST[kind]
     load_loop(loop, unreached.dtype, relaxing.store, relaxing.column)
     numbers = np.full(int(source >= 0), source)
-    zero, bound = np.zeros(numbers.size, np.int32), _bound(limit, unreached)
+    zero, bound = np.zeros(numbers.size, np.int32), bound_of(limit, unreached)
     begin = unreached, numbers, zero, zero
     found = relaxing.opened.within(lambda budget: relaxing.within(budget, loop, *begin, bound=bound, targets=targets))
     return unreached, found
@@ -301,7 +293,7 @@ def _on_cluster(
         found = run_on_cluster(
             store, resources, PathsSpec, title="the search for shortest paths", label="sssp-step", merge=merged, progress=relaxing.progress,
             column=relaxing.column, kind=kind, scale=relaxing.scale, slack=relaxing.slack, source=source, targets=tuple(targets.tolist()),
-            bound=_bound(limit, unreached),
+            bound=bound_of(limit, unreached),
         )  # fmt: skip
         distance, parent = (array if array.flags.writeable else array.copy() for array in found.table)
         if targets.size:

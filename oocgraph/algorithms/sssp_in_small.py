@@ -54,9 +54,8 @@ def shortest_in_small(
     distance = np.full(store.num_rows, unreached)
     parent = np.full(store.num_rows, no_parent(store.index_dtype), store.index_dtype)
     _charge(store, Budget(limit_bytes, held), distance.nbytes + parent.nbytes)
-    bound, most, followed = unreached, MOST_WIDE if is_integer else unreached, 0
-    if limit is not None:
-        bound = type(unreached)(floor(min(limit, 2.0**62)) if is_integer else limit)
+    most, followed = MOST_WIDE if is_integer else unreached, 0
+    bound = unreached if limit is None else type(unreached)(bound_of(limit, unreached))
     if targets.tolist() == [source]:
         bound = type(unreached)(0)
     if source >= 0:
@@ -75,6 +74,16 @@ def shortest_in_small(
         "delta": 0.0, "num_relaxed": followed, "seconds": perf_counter() - began, "memory_budget": limit_bytes,
         "edge_bytes": store.array("out/indices").length * (parent.itemsize + array.dtype.itemsize), "peak_host_bytes": host_bytes(),
     }  # fmt: skip
+
+
+def bound_of(limit: float | None, unreached: Any) -> Any:
+    """Return a limit as a distance of the dtype that is computed with; None: there is none.
+
+    Integers beyond what distances may be exclude nothing: what does not fit is refused as without a limit.
+    """
+    if limit is None or unreached.dtype.kind == "f":
+        return limit
+    return int(unreached) if limit >= MOST_WIDE else min(int(unreached), floor(limit))
 
 
 def _charge(store: CSRStore, budget: Budget, result_bytes: int) -> None:
