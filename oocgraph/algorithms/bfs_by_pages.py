@@ -25,6 +25,10 @@ from oocgraph.types import Array, Direction
 LEAST_EDGES = 1 << 20
 """Stored edges from which on a graph takes longer to load than to ask for some pages of."""
 
+FEW_LEVELS = 1 << 11
+"""Levels after which a question is one about the whole graph: each takes 0.1 ms, which is more than a vertex or two of it in a search that
+has loaded the graph."""
+
 Found = tuple[Search, dict[str, Any]]
 """A search, and what a result says of where it ran: fields of `oocgraph.BFSResult`."""
 
@@ -47,7 +51,8 @@ def answer(
         The budget is too small for both; the message names one that works for any search.
     """
     none = np.empty(0, np.int64)
-    question = Question(sources, none if targets is None else targets, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, FEW_EDGES)
+    last_level = MAX_DEPTH_LIMIT if depth_limit is None else depth_limit
+    question = Question(sources, none if targets is None else targets, last_level, FEW_EDGES, FEW_LEVELS)
     began, limit = perf_counter(), resources.limit_bytes
 
     def by_pages(question: Question) -> Found | None:
@@ -62,6 +67,6 @@ def answer(
     try:
         return search()
     except BudgetError:
-        if (found := by_pages(question._replace(most_edges=view.attributes.num_stored_edges))) is not None:
+        if (found := by_pages(question._replace(most_edges=view.attributes.num_stored_edges, most_levels=MAX_DEPTH_LIMIT))) is not None:
             return found
         raise

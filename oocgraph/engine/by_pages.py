@@ -44,18 +44,19 @@ class Question(NamedTuple):
     sources, targets : (n,) int64
         Store numbers; targets at which the search may stop, perhaps none.
     last_level
-    most_edges
-        Edges that are followed at the most; beyond them the search is given up.
+    most_edges, most_levels
+        Edges that are followed, and levels that are found, at the most; beyond them the search is given up.
     """
 
     sources: Array
     targets: Array
     last_level: int
     most_edges: int
+    most_levels: int
 
 
 def search_by_pages(store: CSRStore, question: Question, limit_bytes: int) -> Search | None:
-    """Answer a question; None where too many edges are to be followed.
+    """Answer a question; None where too many edges are to be followed, over too many levels.
 
     Raises
     ------
@@ -74,8 +75,9 @@ def search_by_pages(store: CSRStore, question: Question, limit_bytes: int) -> Se
     with RangeReader(store, budget) as reader:
         found = _Found(store, budget, question.sources)
         while found.frontier and found.level < question.last_level and not found.has_all(question.targets):
-            if not found.follow(reader, question.most_edges):
+            if found.all_edges > question.most_edges or found.level >= question.most_levels:
                 return None
+            found.follow(reader)
     reached = Reached(found.vertex[: found.size], found.parent[: found.size], np.array(found.begins), found.all_edges, found.measured)
     return searched(store, question.sources, reached, began, device_bytes=device_bytes_read() - device)
 
@@ -108,10 +110,8 @@ class _Found:
         """Whether there are targets, and all of them are found."""
         return bool(targets.size) and bool(are_marked(self.seen, targets).all())
 
-    def follow(self, reader: RangeReader, most_edges: int) -> bool:
-        """Find the next level, unless that would be too much."""
-        if self.all_edges > most_edges:
-            return False
+    def follow(self, reader: RangeReader) -> None:
+        """Find the next level."""
         began, before, stop = time.perf_counter_ns(), sum(reader.bytes_read.values()), self.size
         self._hold("frontier", self.vertex.itemsize * self.frontier)
         frontier = np.sort(self.vertex[self.begins[-1] : stop])
@@ -126,7 +126,6 @@ class _Found:
         self.measured.append((time.perf_counter_ns() - began, sum(reader.bytes_read.values()) - before))
         self.begins.append(stop)
         self._count_edges()
-        return True
 
     def _count_edges(self) -> None:
         """Add the degrees of the frontier to those of all vertices before."""

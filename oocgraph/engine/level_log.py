@@ -77,6 +77,8 @@ class LevelLog:
         self._add(first, log, (FRONTIER, EDGES, NANOSECONDS, PULLED, PUSH, PULL), is_serial=True)
 
     def _add(self, first: int, log: Array, columns: tuple[int, ...], *, is_serial: bool) -> None:
+        if not len(log):
+            return
         rows = np.zeros((len(log), len(COLUMNS)))
         rows[:, LEVEL], rows[:, NUM_LEVELS] = first + np.arange(len(log)), 1
         rows[:, columns] = log

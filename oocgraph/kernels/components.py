@@ -248,11 +248,14 @@ def count_live(rows: Any, live: Any, skip: int, chosen: Any, found: Any) -> None
     rows : RowLookup
         By degree, descending (`oocgraph.kernels.rows.RowLookup`).
     chosen : (n,) int64
-        The vertices.
+        The vertices, ascending; one may be there several times.
     found : (3, n) int64
         Receives how many entries there are, how many count, and the place of the first that does: of none, the number of all.
     """
     for i in range(chosen.size):
+        if i and chosen[i] == chosen[i - 1]:
+            found[:, i] = found[:, i - 1]
+            continue
         c = find_class(rows.first, chosen[i])
         degree = rows.value[c]
         begin = rows.edge[c] + (chosen[i] - rows.first[c]) * degree

@@ -162,7 +162,7 @@ def test_distances_beyond_62_bits_are_refused(tmp_path, weight, edge):
 def test_a_limit_beyond_62_bits_leaves_nothing_out(tmp_path, schedule, limit):
     table = pd.DataFrame({"source": [0, 1, 0], "target": [1, 2, 3], "weight": np.array([2**62, 5, 7])})
     store = oocgraph.build_csr(table, tmp_path / "g", weight="weight", directed=True)
-    with pytest.raises(ArgumentError, match="distances do not fit into 62 bits.*from 1 to 2"):
+    with pytest.raises(ArgumentError, match=r"distances do not fit into 62 bits.*from 1 to 2"):
         sssp(store, 0, distance_limit=limit, schedule=schedule)
     assert dict(sssp(store, 0, distance_limit=2**62 - 1, schedule=schedule).reached()) == {0: 0, 3: 7}
 

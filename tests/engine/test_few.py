@@ -115,7 +115,7 @@ def test_rows_that_are_read_in_pieces_make_the_same_levels(both, monkeypatch):
     monkeypatch.setattr("oocgraph.engine.by_pages.BLOCK_ROWS", 5)
     monkeypatch.setattr("oocgraph.kernels.few.FIRST_ROOM", 2)
     source = np.array([store.num_rows - 1])
-    found = search_by_pages(store, Question(source, source[:0], 100, 10**9), GIB)
+    found = search_by_pages(store, Question(source, source[:0], 100, 10**9, 10**9), GIB)
     with LocalRuntime.open(store) as runtime:
         expected = runtime.search(source, direction="half", depth_limit=100)
     levels = [np.asarray(one.level).view(f"i{one.level.dtype.itemsize}").astype(int) for one in (found, expected)]  # unreached: -1
@@ -123,10 +123,11 @@ def test_rows_that_are_read_in_pieces_make_the_same_levels(both, monkeypatch):
     assert found.num_reached_edges == expected.num_reached_edges
 
 
-def test_a_question_that_follows_many_edges_is_left_to_large_levels(both, monkeypatch):
+@pytest.mark.parametrize("limit", ["FEW_EDGES", "FEW_LEVELS"])
+def test_a_question_that_follows_much_is_left_to_large_levels(both, monkeypatch, limit):
     _, store = both
     monkeypatch.setattr(bfs_by_pages, "LEAST_EDGES", 0)
-    monkeypatch.setattr(bfs_by_pages, "FEW_EDGES", 3)
+    monkeypatch.setattr(bfs_by_pages, limit, {"FEW_EDGES": 3, "FEW_LEVELS": 2}[limit])
     source = store.ids_of([0])[0]
     found = oocgraph.bfs(store, source, depth_limit=3, resources=HERE)
     assert isinstance(found.search.level, np.ndarray)
@@ -199,7 +200,7 @@ def test_results_of_few_vertices_are_pickled_written_and_read_as_others_are(both
 
 
 def test_values_of_few_vertices_are_indexed_as_an_array_is(kron):
-    question = Question(np.array([kron.num_rows - 1]), np.empty(0, np.int64), 1, 10**9)
+    question = Question(np.array([kron.num_rows - 1]), np.empty(0, np.int64), 1, 10**9, 10**9)
     level = search_by_pages(kron, question, GIB).level
     whole = np.asarray(level)
     assert len(level) == level.size == whole.size == kron.num_rows

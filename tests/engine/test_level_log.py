@@ -88,3 +88,11 @@ def test_a_long_path_has_few_iterations(tmp_path, monkeypatch, is_open):
     assert len(result.iterations) <= 256
     assert sum(one.frontier for one in result.iterations) == 30_001
     assert len(result.summary()["iterations"]) == len(result.iterations)
+
+
+def test_a_search_from_a_hub_at_the_end_of_a_long_path():
+    n = 70_000
+    graph = build_csr((np.r_[np.arange(n - 1), np.full(n, n - 1)], np.r_[np.arange(1, n), np.arange(n, 2 * n)]))
+    found = bfs(graph, n - 1)
+    assert (found.depth, len(found.reached())) == (n - 1, 2 * n)
+    assert found.level_of([0, n - 1, 2 * n - 1]).tolist() == [n - 1, 0, 1]

@@ -113,6 +113,9 @@ def test_entries_that_count_are_looked_at_row_by_row():
     assert found.T.tolist() == [[200, 3, 5], [200, 0, 200], [39, 1, 38], [39, 2, 0]]
     kernels.count_live(rows, live, 6, np.arange(4), found)
     assert found.T.tolist() == [[200, 2, 70], [200, 0, 200], [39, 1, 38], [39, 1, 38]]
+    again = np.empty((3, 7), np.int64)
+    kernels.count_live(rows, live, 6, np.repeat(np.arange(4), [3, 1, 2, 1]), again)
+    np.testing.assert_array_equal(again, np.repeat(found, [3, 1, 2, 1], axis=1))
     starts = np.empty(4, np.int64)
     kernels.row_starts(rows, 1, starts)
     assert starts.tolist() == [200, 400, 439, 478]
