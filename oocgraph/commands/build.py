@@ -10,6 +10,12 @@ import click
 from oocgraph.commands.common import emit, graph_fields, id_kind_option, note, output_options, progress_bars, vertex_order_option
 
 
+def _dtypes(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    if bad := [value for value in values if not all(value.rpartition("=")[::2])]:
+        raise click.BadParameter(f"{bad[0]!r} is not NAME=DTYPE, such as price=float64")
+    return {name: dtype for name, _, dtype in (value.rpartition("=") for value in values)}
+
+
 @click.command()
 @click.argument("source")
 @click.argument("out", metavar="OUT.zarr")
@@ -19,6 +25,14 @@ from oocgraph.commands.common import emit, graph_fields, id_kind_option, note, o
 @click.option("--target-column", metavar="NAME", help="Column of the edges' targets.")
 @click.option("--weight-column", metavar="NAME", help="Column of the edges' weights.")
 @click.option("--edge-column", "edge_columns", metavar="NAME", multiple=True, help="Column to keep with the edges; may be repeated.")
+@click.option(
+    "--dtype",
+    "dtypes",
+    metavar="NAME=DTYPE",
+    multiple=True,
+    callback=_dtypes,
+    help="What a column is to be, float64, int32, ... or string; may be repeated.  [default: what the source has, or its first rows]",
+)
 @click.option("--num-vertices", type=click.IntRange(0, 2**63 - 1), help="Vertices are 0 .. N - 1.  [default: those that occur]")
 @click.option(
     "--duplicates",
@@ -54,6 +68,8 @@ def _append(source: str, out: str, *, as_json: bool, **options: Any) -> None:
     for name in ("vertex_order", "codec"):
         if options.pop(name) is not None:
             raise click.UsageError(f"--{name.replace('_', '-')} cannot be given with --append: the store's stays as it is; leave it out.")
+    if options.pop("dtypes"):
+        raise click.UsageError("--dtype cannot be given with --append: columns are read as what the store's are; leave it out.")
     if options.pop("overwrite"):
         raise click.UsageError("--overwrite and --append exclude each other: give --append to add edges, --overwrite to build again.")
     with progress_bars() as progress:

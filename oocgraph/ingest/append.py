@@ -24,6 +24,7 @@ from oocgraph.memory import PeakSampler
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.layout import WEIGHT
 from oocgraph.store.outputs import output_place
 from oocgraph.store.writer import StoreWriter
 from oocgraph.types import ProgressOption
@@ -55,7 +56,7 @@ def append_edges(
     edges
         As of `build_csr`. Ids that the graph lacks are new vertices; those of a text file are read as what the graph's are.
     columns
-        As of `build_csr`; by default its usual names, and the edge columns that the graph has.
+        As of `build_csr`; by default its usual names, and the edge columns that the graph has. They are read as what the graph's are.
     weight
         Column of the weights, where the graph has weights.
     num_vertices
@@ -192,6 +193,8 @@ def append_with_report(
     options = in_store(store, options)
     if store.attributes.id_kind == "string" and store.num_vertices:
         options = replace(options, id_kind=options.id_kind or "string")
+    kinds = store.attributes.columns
+    options = replace(options, dtypes={(options.weight_column or WEIGHT) if name == WEIGHT else name: kinds[name] for name in kinds})
     edges = open_requested(source, options)
     check_source(store, edges)
     limit = limit_of(options)
@@ -210,7 +213,7 @@ def append_with_report(
         load_merge(store, shown)
         check_room(store, options, limit)
         with StoreWriter(path, codec=options.codec, overwrite=True, durable=options.durable) as writer:
-            own = replace(options, num_vertices=None, id_kind=None, vertex_order="degree", durable=False, codec="none")
+            own = replace(options, num_vertices=None, id_kind=None, dtypes={}, vertex_order="degree", durable=False, codec="none")
             added, built = build_with_report(edges, writer.scratch / "added.zarr", own, shown)
             try:
                 metrics = merge_and_publish(store, added, writer, options, limit, shown, check_unchanged)

@@ -9,7 +9,7 @@ renamed. Only bins of keys are ever sorted, so everything is sequential on disk.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +90,7 @@ def build_csr(
     directed: bool | None = None,
     num_vertices: int | None = None,
     id_kind: IdKind | None = None,
+    dtypes: Mapping[str, Any] | None = None,
     duplicates: Duplicates | None = None,
     keep_self_loops: bool = False,
     overwrite: bool = False,
@@ -124,10 +125,15 @@ def build_csr(
     id_kind
         How the ids of a text file (CSV and its like) are read: ``string`` as they stand there, so that 007 and 7 are two, or ``int64``. By
         default as strings where half or more of the first ones are no numbers.
+    dtypes
+        What columns beside the edges are to be, by name: NumPy dtypes of numbers, or ``"string"``, as in ``{"price": "float64"}``. By
+        default what the source has; for text files, what their first 10,000 rows look like: int64, else float64, else strings. A value
+        that the dtype does not hold exactly is refused.
     duplicates
         What becomes of an edge that occurs more than once, compared by its ends and its edge columns: ``drop`` (the default without
         weights), ``keep``, ``error``, or which weight it gets: ``min`` (the default with weights), ``max``, ``sum``, ``first``.
         With weights ``drop`` means ``min``, without them these four mean ``drop``; the store's ``attributes.duplicates`` says which.
+        (SciPy adds up the entries that a matrix has twice; ``sum`` does.)
     keep_self_loops
         Keep edges from a vertex to itself; otherwise they are dropped, and their vertices are kept.
     overwrite
@@ -187,6 +193,7 @@ def build_csr(
         weight_column=weight,
         num_vertices=num_vertices,
         id_kind=id_kind,
+        dtypes={} if dtypes is None else dtypes,
         duplicates=duplicates,
         keep_self_loops=keep_self_loops,
         vertex_order=knobs.vertex_order,
@@ -218,6 +225,8 @@ def opened_edges(source: Any, options: BuildOptions) -> EdgeSource:
     ------
     InputError
         It cannot be read, or its ids are of another kind than was asked for.
+    ArgumentError
+        `dtypes` names no column of it.
     """
     edges = open_requested(source, options)
     if options.id_kind not in (None, edges.id_kind):
@@ -225,6 +234,8 @@ def opened_edges(source: Any, options: BuildOptions) -> EdgeSource:
             f"{edges.description}: the ids are {edges.id_kind}, and id_kind={options.id_kind!r} is asked for, which only text files can be "
             "read by; convert them, or leave it out"
         )
+    if unknown := [name for name in options.dtypes if name not in edges.columns]:
+        raise ArgumentError(f"dtypes names {unknown[0]!r}, which is not kept; name it in columns, or as weight")
     return edges
 
 

@@ -304,7 +304,10 @@ class _Reader:
         columns = self.store.attributes.columns
         said = self.names.get((node.col_offset, node.end_col_offset or 0)) or self.name(node)
         if (name := self.store.attributes.stored_column(said)) not in columns:
-            there = ", ".join(one if one.isidentifier() else f"`{one}`" for one in columns) or "(none: build the graph with edge_columns)"
+            there = (
+                ", ".join(one if one.isidentifier() else f"`{one}`" for one in columns)
+                or "(none: name those to keep when the graph is built)"
+            )
             raise self.fail(node, f"there is no edge column {said!r}; there are {there}")
         self.used.add(name)
         return _Column(name, columns[name])

@@ -221,8 +221,10 @@ def test_columns_must_be_those_of_the_graph(tmp_path):
     graph = build_csr(table, tmp_path / "g", columns=("source", "target", "day"), weight="cost")
     with pytest.raises(InputError, match=r"it has no weight, and .* has one; name the column"):
         append_edges(graph, table)
-    with pytest.raises(InputError, match=r"its edge column 'day' is int64, that of .* int16; convert it"):
-        append_edges(graph, table.set_column(2, "day", pa.array([3])), weight="cost")
+    with pytest.raises(InputError, match=r"column 'day': the value 70000 is no int16"):
+        append_edges(graph, table.set_column(2, "day", pa.array([70_000])), weight="cost")
+    with pytest.raises(InputError, match=r"column 'day': it is string, and int16 is asked for; convert it"):
+        append_edges(graph, table.set_column(2, "day", pa.array(["3"])), weight="cost")
     with pytest.raises(InputError, match="it has no edge column 'day'"):
         merge_graphs(graph, build_csr(table, tmp_path / "h", weight="cost"), tmp_path / "m")
 

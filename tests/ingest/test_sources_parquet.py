@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.ingest.sources import open_source
 from tests.ingest.helpers import SOURCE, TARGET, check, peak_anonymous_bytes, read, refused
 
@@ -218,3 +219,17 @@ def test_one_row_group_of_the_whole_graph_is_read_in_bounded_memory(tmp_path):
     grown, num_edges = peak_anonymous_bytes(path)
     assert num_edges == ids.size
     assert grown < 24 << 20
+
+
+def test_a_list_of_files_is_read_in_its_order(tmp_path):
+    for name, target in (("b", 2), ("a", 3), ("c", 4)):
+        pq.write_table(pa.table({"source": [1], "target": [target]}), tmp_path / f"{name}.parquet")
+    files = [tmp_path / f"{name}.parquet" for name in "bac"]
+    blocks = [block for stream in open_source(files).streams(10) for block in stream()]
+    assert [block.target.tolist() for block in blocks] == [[2], [3], [4]]
+    assert open_source([str(files[1])]).num_rows == 1
+    with pytest.raises(InputNotFoundError, match=r"d.parquet: no such file"):
+        open_source([*files, tmp_path / "d.parquet"])
+    (tmp_path / "e.csv").write_text("1,2\n")
+    with pytest.raises(InputError, match=r"e.csv is not Parquet; only Parquet files are read together"):
+        open_source([*files[:1], tmp_path / "e.csv"])

@@ -38,10 +38,10 @@ def open_source(
     Parameters
     ----------
     source
-        A path (one file; for Parquet also a folder, a glob or a URL), or an object: a pair of arrays, which is a tuple (sources, targets)
-        or a list of two arrays or lists, or an array (num_edges, 2), each of NumPy or Dask; a list of tuples (source, target), however
-        many; a SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars table; a pyarrow dataset, a Polars
-        lazy frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``).
+        A path (one file; for Parquet also a folder, a glob, a list or a URL), or an object: a pair of arrays, which is a tuple
+        (sources, targets) or a list of two arrays or lists, or an array (num_edges, 2), each of NumPy or Dask; a list of tuples
+        (source, target), however many; a SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars table; a
+        pyarrow dataset, a Polars lazy frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``).
     source_column, target_column
         Needed where a table has more than two columns and none called source/target, src/dst or from/to.
     weight_column, edge_columns
@@ -168,6 +168,13 @@ def _open_glob(text: str, request: Request) -> Source:
     return _open_many(files, text, request)
 
 
+def _open_list(files: list[Path], request: Request) -> Source:
+    """Open several files, in the order given."""
+    if missing := next((file for file in files if not file.is_file()), None):
+        raise InputNotFoundError(f"{missing}: no such file; a list of paths names files")
+    return _open_path(str(files[0]), request) if len(files) == 1 else _open_many(files, f"{files[0]} and {len(files) - 1} more", request)
+
+
 def _open_many(files: list[Path], description: str, request: Request) -> Source:
     other = next((file for file in files if _extension(file) not in {".parquet", ".pq"}), None)
     if other is not None:
@@ -181,6 +188,8 @@ def _open_object(source: Any, request: Request) -> Source:
         raise InputError(
             f"{source.url} is a graph already, not an edge list; give its edges, graph.edges(), or merge two graphs with merge_graphs"
         )
+    if isinstance(source, list) and source and all(isinstance(one, str | os.PathLike) for one in source):
+        return _open_list([Path(os.fspath(one)) for one in source], request)
     if _is_list_of_edges(source):
         return _opener("arrays.open_list")(source, request)
     if isinstance(source, tuple | list) and len(source) == 2:

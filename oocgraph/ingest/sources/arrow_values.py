@@ -12,7 +12,7 @@ import pyarrow.types as kinds
 
 from oocgraph.arrow import NUM_VERTICES_KEY, from_numbers, to_numbers
 from oocgraph.errors import InputError
-from oocgraph.ingest.sources.columns import Columns, Layout
+from oocgraph.ingest.sources.columns import Columns, Layout, asked_dtypes
 from oocgraph.ingest.sources.ids import Place, int_ids, numbers, numpy_column_dtype
 from oocgraph.ingest.sources.source import MAX_DIGITS, Request, agreed_num_vertices
 from oocgraph.types import Array, IdKind
@@ -43,12 +43,18 @@ def _column_dtype(value_type: Any, description: str, column: str, *, weight: boo
     """Name of the NumPy dtype of an edge column, or "string"."""
     value_type = _decoded_type(value_type)
     if weight and not (kinds.is_integer(value_type) or kinds.is_floating(value_type) or kinds.is_boolean(value_type)):
-        raise InputError(f"{description}, column {column!r}: a weight must be a number, this is {value_type}; convert it or name another")
+        remedy = "convert it to float64" if kinds.is_decimal(value_type) else "convert it"
+        raise InputError(f"{description}, column {column!r}: a weight must be a number, this is {value_type}; {remedy} or name another")
     if _is_text(value_type):
         return "string"
     if kinds.is_integer(value_type) or kinds.is_floating(value_type) or kinds.is_boolean(value_type):
         return str(numpy_column_dtype(np.dtype(value_type.to_pandas_dtype())).name)
-    raise InputError(f"{description}, column {column!r}: an edge column holds numbers or strings, not {value_type}; convert it")
+    remedy = "convert it"
+    if kinds.is_temporal(value_type):
+        remedy = "convert it to text, such as 2024-01-31T09:30:00, whose order is that of the times, or to int64"
+    if kinds.is_decimal(value_type):
+        remedy = "convert it to float64 or int64"
+    raise InputError(f"{description}, column {column!r}: an edge column holds numbers or strings, not {value_type}; {remedy}")
 
 
 def arrow_ids(values: Any, kind: IdKind, place: Place, num_vertices: int | None) -> Any:
@@ -79,7 +85,9 @@ def arrow_layout(description: str, columns: Columns, type_of: Callable[[str], An
     """Return the layout of Arrow columns of these types; those that cannot be ids or columns are refused."""
     kind = _common_id_kind(description, *((name, type_of(name)) for name in (columns.source, columns.target)))
     dtypes = {name: _column_dtype(type_of(name), description, name, weight=name == columns.weight) for name in columns.edge}
-    return ArrowLayout(description, columns, kind, dtypes, agreed_num_vertices(description, None, request))
+    return ArrowLayout(
+        description, columns, kind, asked_dtypes(description, dtypes, request), agreed_num_vertices(description, None, request)
+    )
 
 
 def with_declared_vertices(layout: ArrowLayout, schema: Any, request: Request) -> ArrowLayout:

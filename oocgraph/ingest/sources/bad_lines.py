@@ -27,13 +27,17 @@ _PLAIN_INTEGER, _PLAIN_NUMBER = re.compile(r"-?[0-9]{1,18}"), re.compile(r"-?[0-
 """What Arrow reads as int64, and as a float, without being asked: it takes 0.1 ms to answer."""
 
 _HEXADECIMAL = re.compile(r"\s*0x", re.IGNORECASE)
+_NOT_CLOSED = (
+    "a quotation mark is not closed (line breaks within quotes are not read); correct it, or give the table that pandas or DuckDB "
+    "makes of the file"
+)
 _QUOTED_FIELD = re.compile(rb'(?:^|[ \t])"')
 
 
 def refuse_quoted_break(block: LineBlock) -> NoReturn:
     """Refuse a quoted field that goes on in the next line: Arrow would join the lines, a block's end would cut them."""
     number = next((number for number, line in block.data_lines() if line.count(b'"') % 2), block.first_line)
-    raise InputError(f"{block.path}, line {number}: a quotation mark is not closed (line breaks within quotes are not read); correct it")
+    raise InputError(f"{block.path}, line {number}: {_NOT_CLOSED}")
 
 
 def refuse_quotes(block: LineBlock) -> None:
@@ -67,7 +71,7 @@ def refuse_first_bad_line(block: LineBlock, first_row: int, dialect: Dialect, ca
         if len(line) > PARSE_BYTES:
             raise too_long(block, number) from cause
         if dialect.delimiter != " " and text.count('"') % 2:
-            raise InputError(f"{where}: a quotation mark is not closed (line breaks within quotes are not read); correct it") from cause
+            raise InputError(f"{where}: {_NOT_CLOSED}") from cause
         fields = split_line(text, dialect.delimiter, where)
         if len(fields) != len(dialect.names):
             expected = f"{len(dialect.names)} columns are expected ({', '.join(dialect.names)})"
@@ -100,7 +104,7 @@ def _refuse_bad_field(field: str, value_type: Any, dialect: Dialect, position: i
         trouble = "is not written as a plain integer, as most others are" if number.is_integer() else "is fractional"
         trouble = trouble if math.isfinite(number) else "is not finite"
         raise InputError(f"{what}: the id {field.strip()!r} {trouble}; ids must be whole numbers, correct it") from cause
-    remedy = f"correct it, or write the first rows so that they are not taken for {value_type} (1.0, or a name)"
+    remedy = "correct it, or say what the column is to be, float64 or string (dtypes)"
     raise InputError(f"{what}: {field.strip()!r} is not {value_type}, as the first ones are; {remedy}") from cause
 
 

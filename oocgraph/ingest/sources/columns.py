@@ -14,7 +14,7 @@ import numpy as np
 
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock
-from oocgraph.ingest.sources.ids import Place, int_ids, numbers, numpy_column_dtype, row_place
+from oocgraph.ingest.sources.ids import Place, as_dtype, int_ids, numbers, numpy_column_dtype, row_place
 from oocgraph.ingest.sources.source import Request, Source, StreamMaker, agreed_num_vertices
 from oocgraph.types import IdKind
 
@@ -73,7 +73,10 @@ class Layout:
         """Return consecutive edges of the values of each column; messages call them rows from `first_row` on, or as `place_of` says."""
         named, columns = place_of or (lambda name: row_place(self.description, name, first_row)), self.columns
         source, target = (self.ids(values(name), named(name)) for name in (columns.source, columns.target))
-        edge = {name: self.column(values(name), dtype, named(name), weight=name == columns.weight) for name, dtype in self.dtypes.items()}
+        edge = {
+            name: as_dtype(self.column(values(name), dtype, named(name), weight=name == columns.weight), dtype, named(name))
+            for name, dtype in self.dtypes.items()
+        }
         return EdgeBlock(source, target, edge, first_row)
 
     def open(
@@ -107,7 +110,7 @@ class Layout:
 def numpy_layout(description: str, dtypes: Mapping[str, np.dtype[Any]], request: Request) -> Layout:
     """Return the layout of named NumPy arrays of these dtypes; those that cannot be ids or columns are refused."""
     columns = choose_columns(description, list(dtypes), request)
-    edge = {name: numpy_column_dtype(dtypes[name]).name for name in columns.edge}
+    edge = asked_dtypes(description, {name: numpy_column_dtype(dtypes[name]).name for name in columns.edge}, request)
     layout = Layout(description, columns, "int64", edge, agreed_num_vertices(description, None, request))
     layout.block(lambda name: np.empty(0, dtypes[name]), 0)
     return layout
@@ -142,8 +145,23 @@ def fixed_layout(
             raise InputError(f"{description} has no column {name!r}; its edge columns are: {', '.join(available) or 'none'}")
     weight = request.weight_column or ("weight" if "weight" in available else None)
     chosen = tuple(dict.fromkeys(([weight] if weight else []) + list(request.edge_columns)))
-    dtypes = {name: available[name] for name in chosen}
+    dtypes = asked_dtypes(description, {name: available[name] for name in chosen}, request)
     return make(description, Columns(*ends, weight, chosen), kind, dtypes, agreed_num_vertices(description, declared, request))
+
+
+def asked_dtypes(description: str, found: Mapping[str, str], request: Request) -> dict[str, str]:
+    """Return the dtype name of each edge column as it is asked for, or as it was found.
+
+    Raises
+    ------
+    InputError
+        Text is asked for as numbers, or numbers as text; only text files can be read by either.
+    """
+    for name, kind in found.items():
+        asked = request.dtypes.get(name, kind)
+        if (asked == "string") != (kind == "string"):
+            raise InputError(f"{description}, column {name!r}: it is {kind}, and {asked} is asked for; convert it")
+    return {name: request.dtypes.get(name, kind) for name, kind in found.items()}
 
 
 def refuse_endpoint_columns(description: str, request: Request) -> None:

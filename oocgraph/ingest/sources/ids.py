@@ -159,6 +159,36 @@ def numbers(values: Array, place: Place, *, weight: bool) -> Array:
     return values
 
 
+def as_dtype(values: Any, dtype: str, place: Place) -> Any:
+    """Return an edge column as numbers of a dtype; one that this does not hold exactly is refused. Text stays as it is."""
+    if dtype in ("string", values.dtype.name if isinstance(values, np.ndarray) else ""):
+        return values
+    with np.errstate(invalid="ignore", over="ignore"):
+        converted = values.astype(dtype)
+    exact = _are_exact(values, converted)
+    if not exact.all():
+        position = int(np.argmin(exact))
+        place.refuse(position, f"the value {values[position].item()!r} is no {dtype}", "correct it, or build with another dtype (dtypes)")
+    return converted
+
+
+def _are_exact(values: Array, converted: Array) -> Array:
+    """Whether numbers are those that they were converted from: (n,) bool."""
+    kinds = values.dtype.kind + converted.dtype.kind
+    exact: Array
+    if kinds == "ff":
+        exact = (converted == values) | np.isnan(values)
+    elif kinds[1] == "f":
+        most = 1 << (np.finfo(converted.dtype).nmant + 1)
+        exact = (values <= most) & ((values >= -most) if kinds[0] == "i" else True)
+    elif kinds[0] == "f":
+        low, high = (float(one) for one in (np.iinfo(converted.dtype).min, np.iinfo(converted.dtype).max))
+        exact = (values >= low) & (values < high + 1) & (np.floor(values) == values)
+    else:
+        exact = (converted.astype(values.dtype) == values) & ((converted < 0) == (values < 0))
+    return exact
+
+
 def numpy_column_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Dtype under which an edge column is stored: native; truth values as uint8, half floats as float32."""
     if dtype.kind == "b":

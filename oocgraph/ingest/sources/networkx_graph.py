@@ -12,7 +12,7 @@ import numpy as np
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.arrays import ArrayLayout, large_strings
-from oocgraph.ingest.sources.columns import Columns, refuse_endpoint_columns
+from oocgraph.ingest.sources.columns import Columns, asked_dtypes, refuse_endpoint_columns
 from oocgraph.ingest.sources.ids import Place, row_place
 from oocgraph.ingest.sources.source import Request, Source, agreed_num_vertices, single_stream
 from oocgraph.types import IdKind
@@ -27,6 +27,7 @@ def open_networkx(graph: Any, request: Request) -> Source:
         graph = graph.to_directed(as_view=True)  # each edge in both directions
     kind = _label_kind(graph)
     dtypes = {name: _attribute_dtype(graph, name, weight=name == request.weight_column) for name in request.beside}
+    dtypes = asked_dtypes(DESCRIPTION, dtypes, request)
     columns = Columns("source", "target", request.weight_column, request.beside)
     layout = ArrayLayout(DESCRIPTION, columns, kind, dtypes, agreed_num_vertices(DESCRIPTION, None, request))
 

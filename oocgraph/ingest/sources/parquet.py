@@ -100,7 +100,8 @@ def _check_agreement(file: _File, layout: Layout, leading: _File, expected: Layo
     for what in ("columns", "kind", "dtypes", "num_vertices"):
         found, wanted = getattr(layout, what), getattr(expected, what)
         if found != wanted:
-            raise InputError(f"{file.path} and {leading.path} differ in {what}: {found} and {wanted}; files read together must agree")
+            agree = "must agree; say what columns are to be (dtypes)" if what == "dtypes" else "must agree"
+            raise InputError(f"{file.path} and {leading.path} differ in {what}: {found} and {wanted}; files read together {agree}")
 
 
 def _id_bounds(files: Sequence[_File], layout: Layout) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,9 +17,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from oocgraph.errors import InputError, InputNotFoundError
+from oocgraph.errors import ArgumentError, InputError, InputNotFoundError
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream
-from oocgraph.ingest.sources.ids import MAX_ID
+from oocgraph.ingest.sources.ids import MAX_ID, numpy_column_dtype
 from oocgraph.types import Array, IdKind
 
 MAX_INFLATION = 1100
@@ -53,11 +53,15 @@ class Request:
         What ids are read as, where a format does not say: those of text files.
     directed
         Whether the graph is asked to be directed: an undirected source then gives its edges in both directions.
+    dtypes
+        What edge columns are to be, by name: a NumPy dtype of numbers, or ``"string"``. Others are what the source has.
 
     Raises
     ------
     InputError
         `edge_columns` is one name.
+    ArgumentError
+        `dtypes` names something else.
     """
 
     source_column: str | None = None
@@ -68,11 +72,13 @@ class Request:
     client: Any = None
     id_kind: IdKind | None = None
     directed: bool | None = None
+    dtypes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.edge_columns, str):
             raise InputError(f"edge_columns is {self.edge_columns!r}; give a list of names: [{self.edge_columns!r}]")
         object.__setattr__(self, "edge_columns", tuple(self.edge_columns or ()))
+        object.__setattr__(self, "dtypes", _checked_dtypes(self.dtypes))
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -83,6 +89,23 @@ class Request:
     def beside(self) -> tuple[str, ...]:
         """Edge columns that the user named: the weight first, none twice."""
         return tuple(dict.fromkeys(name for name in (self.weight_column, *self.edge_columns) if name is not None))
+
+
+def _checked_dtypes(dtypes: Any) -> dict[str, str]:
+    """Return dtypes of columns by the names of what is stored."""
+    if not isinstance(dtypes, Mapping):
+        raise ArgumentError(f"dtypes is {dtypes!r}; give a dict of column names and dtypes, such as {{'time': 'int64', 'kind': 'string'}}")
+    found = {}
+    for name, kind in dtypes.items():
+        try:
+            is_text = kind is str or (isinstance(kind, str) and kind in {"string", "str"})
+            found[name] = "string" if is_text else numpy_column_dtype(np.dtype(kind)).name
+            is_number = is_text or (np.dtype(kind).kind in "biuf" and np.dtype(kind).itemsize <= 8)
+        except TypeError:
+            is_number = False
+        if not is_number:
+            raise ArgumentError(f"dtypes has {kind!r} for {name!r}; it must be a NumPy dtype of numbers of up to 64 bits, or 'string'")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from oocgraph.errors import InputError
@@ -70,6 +71,11 @@ def open_text_edges(path: Path, request: Request) -> Source:
         sample = with_signs if kind == "string" else sample
     names, ends = sample.names, sample.ends
     types = sample.types | dict.fromkeys(ends, pa.large_string()) if kind == "string" else sample.number_types
+    types = types | {
+        names.index(name): pa.large_string() if dtype == "string" else pa.from_numpy_dtype(np.dtype(dtype))
+        for name, dtype in request.dtypes.items()
+        if name in sample.columns.edge and names.index(name) not in ends
+    }
     layout = arrow_layout(description, sample.columns, lambda name: types[names.index(name)], request)
     row_bytes = max(1, first.length // max(1, first.count(b"\n")))
     comments: Comments = "first" if kind == "string" else "anywhere"
