@@ -1,4 +1,4 @@
-"""Every kernel that graphs of usual dtypes need, compiled by using it: on four graphs of a few vertices, every function is called once.
+"""Every kernel that graphs of usual dtypes need, compiled by using it: on six graphs of a few vertices, every function is called once.
 
 In: an empty folder. Out: numba's disk cache holds what builds, searches and algorithms call for graphs of fewer than 2**32 vertices, with
 integer or string ids and no weights or those of float64; shortest paths with weights of int64, too. Other dtypes, policies of partitions
@@ -23,6 +23,7 @@ from oocgraph.errors import ConvergenceError
 from oocgraph.kernels import warm, warm_cusp, warm_traverse
 from oocgraph.kernels.take_ids import join_search_calls, take_ids_calls
 from oocgraph.kernels.vertex_order import vertex_order_calls
+from oocgraph.products.ranking import rank_calls
 from oocgraph.resources import Resources
 from oocgraph.sorting import sort_calls
 from oocgraph.types import Progress
@@ -68,7 +69,8 @@ def use_everything(folder: Path, progress: Progress) -> None:
 
 def _steps(folder: Path) -> Iterator[Step]:
     """Yield what to call, by name; each step may use the graphs of those before it."""
-    weighted, directed, named, counted, long = (folder / f"{name}.zarr" for name in ("weighted", "directed", "named", "counted", "long"))
+    names = ("weighted", "directed", "named", "plain", "counted", "long")
+    weighted, directed, named, plain, counted, long = graphs = [folder / f"{name}.zarr" for name in names]
     yield (
         "search",
         lambda: load_kernels(
@@ -81,7 +83,7 @@ def _steps(folder: Path) -> Iterator[Step]:
             ]
         ),
     )
-    yield "build graphs", lambda: _build(weighted, directed, named, counted, long)
+    yield "build graphs", lambda: _build(*graphs)
     yield "merge graphs", lambda: [oocgraph.merge_graphs(one, one, folder / f"merged {one.name}") for one in (weighted, directed)]
     yield "sort", lambda: load_kernels(sort_calls())
     yield "change the order of vertices", lambda: load_kernels(vertex_order_calls("float64"))
@@ -98,6 +100,10 @@ def _steps(folder: Path) -> Iterator[Step]:
             yield f"{name} of the {graph.stem} graph", partial(_call, graph, name)
         yield f"export the {graph.stem} graph", partial(_export, graph)
         yield f"ask the {graph.stem} graph", partial(_ask, graph)
+    for name in UNDIRECTED:
+        yield f"{name} of the plain graph", partial(_call, plain, name)
+    yield "rank large graphs", partial(_rank, weighted, "weight")
+    yield "rank large graphs without weights", partial(_rank, plain, None)
     yield "answer NetworkX", partial(_networkx, weighted, directed)
     yield "search along some edges", lambda: oocgraph.bfs(weighted, 0, where="weight < 3", resources=Resources(client=False))
     yield "plan a search", lambda: oocgraph.plan_bfs(weighted, 4, source=0)
@@ -106,7 +112,7 @@ def _steps(folder: Path) -> Iterator[Step]:
     yield "condensation", lambda: oocgraph.condensation(directed, folder / "components.zarr", resources=Resources(client=False))
 
 
-def _build(weighted: Path, directed: Path, named: Path, counted: Path, long: Path) -> None:
+def _build(weighted: Path, directed: Path, named: Path, plain: Path, counted: Path, long: Path) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -118,7 +124,8 @@ def _build(weighted: Path, directed: Path, named: Path, counted: Path, long: Pat
     oocgraph.build_csr(integers, counted, directed=False, weight="weight")
     beyond_int32 = integers.set_column(2, "weight", pc.multiply(integers["weight"], 1 << 32))
     oocgraph.build_csr(beyond_int32, long, directed=False, weight="weight")
-    oocgraph.build_csr(numbered.select(["source", "target"]), directed, directed=True)
+    for path, is_directed in ((plain, False), (directed, True)):
+        oocgraph.build_csr(numbered.select(["source", "target"]), path, directed=is_directed)
     oocgraph.build_csr(pa.table({"source": SOURCE, "target": TARGET, "weight": WEIGHT}), named, directed=True, weight="weight")
 
 
@@ -132,6 +139,12 @@ def _search(graph: Path) -> None:
     store = oocgraph.open_graph(graph)
     oocgraph.verify_bfs(store, oocgraph.bfs(store, _ids(graph, 0), resources=Resources(client=False)))
     oocgraph.check_store(store)
+
+
+def _rank(graph: Path, column: str | None) -> None:
+    """Bring in what ranks of many vertices take: numbers of two widths."""
+    for personalized in (False, True):
+        load_kernels(rank_calls(oocgraph.open_graph(graph), column, personalized=personalized, precision="auto"))
 
 
 def _ask(graph: Path) -> None:

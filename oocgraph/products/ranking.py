@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.compiled import load
+from oocgraph.compiled.load import Call
 from oocgraph.engine.sweeps import as_numbers
 from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.kernels import pagerank as kernels
@@ -431,20 +432,25 @@ def _extremes(strength: Array) -> tuple[float, float]:
 
 def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, precision: Precision, in_place: bool = False) -> None:
     """Bring the kernels into memory before memory is counted; a process of its own compiles what is not cached."""
+    if precision == "auto" and store.num_rows <= SINGLE_VERTICES:
+        precision = "double"
+    load.load_kernels(rank_calls(store, column, personalized=personalized, precision=precision, in_place=in_place))
+
+
+def rank_calls(store: CSRStore, column: str | None, *, personalized: bool, precision: Precision, in_place: bool = False) -> list[Call]:
+    """Return what ranking a graph like `store`, of any size, calls."""
     index, ints, number = np.zeros(1, store.index_dtype), np.zeros(2, np.int64), np.zeros(1)
     values = None if column is None else as_numbers(np.zeros(1, store.array(f"out/{column}").dtype.newbyteorder("=")))
     degree = np.uint32 if store.attributes.num_stored_edges < 2**32 else np.int64
     strength = np.zeros(1, np.float64 if column else degree)
     teleport, sums = number.copy() if personalized else None, np.zeros(NUM_SUMS)
     single, double = np.zeros(1, np.float32), np.zeros(1)
-    if precision == "auto" and store.num_rows <= SINGLE_VERTICES:
-        precision = "double"
     pairs: list[tuple[Array, Array]] = [(double, double)] if precision != "single" else []
     pairs += [(single, single)] if precision != "double" else []
     pairs += [(single, double)] if precision == "auto" else []
     if in_place:
         pairs = []
-    calls: list[tuple[Any, tuple[Any, ...]]] = []
+    calls: list[Call] = []
     for share, new_share in pairs:
         common = (0.85, 0.15, teleport, number, strength, new_share, sums)
         calls.append((kernels.divide, (number, strength, share)))
@@ -456,4 +462,4 @@ def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, pre
         calls.append((kernels.rescale_ranks, (number, strength, double, double, 1.0, 0, 0)))
     if values is not None:
         calls.append((kernels.add_weights, (False, ints, 0, 0, values, number, number)))
-    load.load_kernels(calls)
+    return calls
