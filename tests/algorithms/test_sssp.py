@@ -167,6 +167,25 @@ def test_a_limit_beyond_62_bits_leaves_nothing_out(tmp_path, schedule, limit):
     assert dict(sssp(store, 0, distance_limit=2**62 - 1, schedule=schedule).reached()) == {0: 0, 3: 7}
 
 
+@pytest.mark.parametrize("spread", ["lognormal", "powers", "equal", "zeros"])
+def test_weights_of_all_magnitudes_are_followed_few_times(spread):
+    """Of a grid: one heavy edge does not make a bucket that holds all paths."""
+    n, rng = 200, np.random.default_rng(3)
+    place = np.arange(n * n).reshape(n, n)
+    ends = [np.concatenate([one.ravel(), other.ravel()]) for one, other in ((place[:, :-1], place[:-1]), (place[:, 1:], place[1:]))]
+    many = ends[0].size
+    weights = {
+        "lognormal": rng.lognormal(0, 2, many),
+        "powers": 10 ** rng.uniform(0, 6, many),
+        "equal": np.full(many, 7.0),
+        "zeros": np.zeros(many),
+    }[spread]
+    graph = oocgraph.build_csr(pd.DataFrame({"source": ends[0], "target": ends[1], "weight": weights}), weight="weight")
+    found = sssp(graph, n * n // 2, schedule="async")
+    assert found.num_relaxed <= 5 * 2 * many
+    verify_sssp(graph, found)
+
+
 def test_isolated_and_unknown_sources(tmp_path):
     store = oocgraph.build_csr(pd.DataFrame({"source": [1], "target": [2], "weight": [3]}), tmp_path / "g", weight="weight", num_vertices=5)
     alone = sssp(store, 4)
