@@ -107,7 +107,7 @@ def too_many_paths(store: CSRStore) -> ArgumentError:
 
 def too_long_paths(store: CSRStore, most: int) -> ArgumentError:
     """Return the refusal of paths of `most` edges or more."""
-    return _refusal(store, f"paths of {most:,} edges or more")
+    return _refusal(store, f"shortest paths of {most:,} edges or more")
 
 
 def _refusal(store: CSRStore, what: str) -> ArgumentError:

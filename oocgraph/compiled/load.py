@@ -142,7 +142,7 @@ def _key(argument: Any) -> Any:
 
 
 def load_if_kept(calls: list[Call]) -> None:
-    """Bring kernels into memory if all are compiled; what is not is left to whoever calls it."""
+    """Bring kernels into memory if all of them are compiled; otherwise the first call of each compiles or loads it."""
     if not are_cold(calls):
         load_kernels(calls)
 

@@ -218,7 +218,7 @@ def test_levels_that_are_listed_are_as_many(tmp_path, monkeypatch, most, alone):
         assert result.depth == 90
         np.testing.assert_array_equal(result.centrality, np.arange(91) * np.arange(90, -1, -1))
     monkeypatch.setattr(path_counts, "UNSEEN", 90)
-    with pytest.raises(ArgumentError, match="between two vertices there are 90 edges or more"):
+    with pytest.raises(ArgumentError, match="between two vertices there are shortest paths of 90 edges or more"):
         oocgraph.betweenness_centrality(graph)
 
 
@@ -272,7 +272,7 @@ def test_a_path_has_many_levels(tmp_path, monkeypatch):
     assert result.depth == 400
     np.testing.assert_array_equal(result.centrality, np.arange(401) * np.arange(400, -1, -1))
     monkeypatch.setattr(path_counts, "UNSEEN", 200)
-    with pytest.raises(ArgumentError, match="between two vertices there are 200 edges or more"):
+    with pytest.raises(ArgumentError, match="between two vertices there are shortest paths of 200 edges or more"):
         oocgraph.betweenness_centrality(graph)
 
 
