@@ -29,7 +29,7 @@ def weights_of(graph, name="weight"):
 
 def test_a_text_file_that_begins_with_whole_numbers(tmp_path):
     file = written(tmp_path / "e.csv", [3] * 12_000 + [0.5])
-    with pytest.raises(InputError, match=r"line 12002, column 'w': '0.5' is not int64.*say what the column is to be.*\(dtypes\)"):
+    with pytest.raises(InputError, match=r"line 12002, column 'w': '0.5' is not int64.*say what it is to be.*\(dtypes\)"):
         oocgraph.build_csr(file, weight="w")
     graph = oocgraph.build_csr(file, weight="w", dtypes={"w": "float64"})
     assert weights_of(graph)[-1] == 0.5

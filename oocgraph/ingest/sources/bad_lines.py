@@ -104,8 +104,8 @@ def _refuse_bad_field(field: str, value_type: Any, dialect: Dialect, position: i
         trouble = "is not written as a plain integer, as most others are" if number.is_integer() else "is fractional"
         trouble = trouble if math.isfinite(number) else "is not finite"
         raise InputError(f"{what}: the id {field.strip()!r} {trouble}; ids must be whole numbers, correct it") from cause
-    remedy = "correct it, or say what the column is to be, float64 or string (dtypes)"
-    raise InputError(f"{what}: {field.strip()!r} is not {value_type}, as the first ones are; {remedy}") from cause
+    remedy = "correct it, or say what it is to be, float64 or string (dtypes)"
+    raise InputError(f"{what}: {field.strip()!r} is not {value_type}, which the column is read as; {remedy}") from cause
 
 
 def _is_number(field: str, value_type: Any) -> bool:
