@@ -226,7 +226,7 @@ def opened_edges(source: Any, options: BuildOptions) -> EdgeSource:
     InputError
         It cannot be read, or its ids are of another kind than was asked for.
     ArgumentError
-        `dtypes` names no column of it.
+        `dtypes` names no column of it, or it was opened with others.
     """
     edges = open_requested(source, options)
     if options.id_kind not in (None, edges.id_kind):
@@ -234,8 +234,11 @@ def opened_edges(source: Any, options: BuildOptions) -> EdgeSource:
             f"{edges.description}: the ids are {edges.id_kind}, and id_kind={options.id_kind!r} is asked for, which only text files can be "
             "read by; convert them, or leave it out"
         )
-    if unknown := [name for name in options.dtypes if name not in edges.columns]:
-        raise ArgumentError(f"dtypes names {unknown[0]!r}, which is not kept; name it in columns, or as weight")
+    for name, kind in options.dtypes.items():
+        if name not in edges.columns:
+            raise ArgumentError(f"dtypes names {name!r}, which is not kept; name it in columns, or as weight")
+        if (found := edges.columns[name]) != kind:
+            raise ArgumentError(f"dtypes has {kind} for {name!r}, but its source was opened with {found}; give what that was opened from")
     return edges
 
 

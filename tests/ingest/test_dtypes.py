@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dask.dataframe as dd
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 
 import oocgraph
 from oocgraph.errors import ArgumentError, InputError
+from oocgraph.ingest.sources import open_source
 from oocgraph.ingest.sources.ids import as_dtype, row_place
 
 
@@ -91,6 +93,20 @@ def test_every_kind_of_source(tmp_path, source):
     assert sorted(weights_of(graph)) == [3.0, 4.0]
     with pytest.raises(InputError, match=r"it is (int64|uint64|int32), and string is asked for"):
         oocgraph.build_csr(edges, dtypes={"weight": "string"}, **kept)
+
+
+def test_partitions_of_a_dask_collection():
+    frame = pd.DataFrame({"source": [0, 1, 2, 3], "target": [1, 2, 3, 4], "w": [1, 2, 3, 4]})
+    graph = oocgraph.build_csr(dd.from_pandas(frame, npartitions=2), weight="w", dtypes={"w": "float64"})
+    assert graph.attributes.columns == {"weight": "float64"}
+    assert sorted(weights_of(graph)) == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_source_that_was_opened_before_has_its_own():
+    source = open_source(pd.DataFrame({"source": [0], "target": [1], "w": [1]}), weight_column="w")
+    with pytest.raises(ArgumentError, match="dtypes has float64 for 'w', but its source was opened with int64"):
+        oocgraph.build_csr(source, weight="w", dtypes={"w": "float64"})
+    assert oocgraph.build_csr(source, weight="w", dtypes={"w": "int64"}).num_edges == 1
 
 
 @pytest.mark.parametrize(

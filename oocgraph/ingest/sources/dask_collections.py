@@ -249,8 +249,8 @@ def _check_types(partitions: _Partitions, name: str, types: dict[str, Any]) -> N
     declared, layout = partitions.types, partitions.layout
     kinds = {column: declared[column] if pa.types.is_null(kind) else kind for column, kind in types.items()}
     try:
-        found = arrow_layout(name, layout.columns, kinds.__getitem__, Request())
-        agrees = found.kind == layout.kind and found.dtypes == layout.dtypes
+        found, expected = (arrow_layout(name, layout.columns, each.__getitem__, Request()) for each in (kinds, declared))
+        agrees = found.kind == expected.kind and found.dtypes == expected.dtypes
     except InputError:
         agrees = False
     if not agrees:
