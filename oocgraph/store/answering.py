@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from oocgraph.arrow import load_arrow
 from oocgraph.config import settings
-from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.memory import Budget, bytes_before, default_budget_bytes, effective_budget_bytes
 from oocgraph.store.columns import Ids, id_bytes
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import VERTEX_ID
@@ -20,6 +22,22 @@ BLOCK_ENTRIES = 1 << 16
 BLOCK_ENTRY_BYTES = 64
 """What a number takes while it becomes an id: sorted, found, looked up."""
 
+FEW_BYTES = 1 << 20
+"""What a call may hold before its budget is asked."""
+
+
+class DefaultBudget(Budget):
+    """The budget of a call that was given none: the machine is asked what it leaves, in 0.2 ms, once more than `FEW_BYTES` are charged."""
+
+    def __init__(self, following_bytes: int) -> None:
+        super().__init__(sys.maxsize, baseline_bytes=0, following_bytes=following_bytes)
+
+    def _has_room(self, num_bytes: int) -> bool:
+        if self.limit_bytes == sys.maxsize and self.reserved_bytes + num_bytes > FEW_BYTES:
+            self.limit_bytes = default_budget_bytes()
+            self.baseline_bytes = bytes_before(self.limit_bytes)
+        return super()._has_room(num_bytes)
+
 
 def budget_of(store: GraphArrays, memory_budget: str | int | None, *, tables: bool = False, following_bytes: int = 0) -> Budget:
     """Return the budget of one call, which counts what it imports and compiles as the process's own; Arrow for `tables` and strings.
@@ -32,8 +50,9 @@ def budget_of(store: GraphArrays, memory_budget: str | int | None, *, tables: bo
         load_arrow()
     elif tables:
         import pyarrow  # noqa: F401 - loaded for what follows
-    limit = effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget)
-    return Budget(limit, following_bytes=following_bytes + reading_bytes(store))
+    asked = settings().memory_budget if memory_budget is None else memory_budget
+    following_bytes += reading_bytes(store)
+    return DefaultBudget(following_bytes) if asked is None else Budget(effective_budget_bytes(asked), following_bytes=following_bytes)
 
 
 def ids_bytes(store: GraphArrays, num_ids: int) -> int:

@@ -24,6 +24,7 @@ from oocgraph.types import PAGE_BYTES, Array, Codec
 
 if TYPE_CHECKING:
     from oocgraph.kernels.rows import Repair
+    from oocgraph.store.pages import Pages
 
 REMEDY = "run `oocgraph check`, then restore the store or build it again"
 
@@ -138,14 +139,15 @@ class StoredArray:
 
     def without_rule(self) -> Self:
         """Return a reader of the same array that reads any values: for what compares bytes, or has its own say on values."""
-        other = copy(self)
-        other.rule = None
-        return other
+        return self._with(rule=None)
 
     def masked(self, mask: Mask | None) -> Self:
         """Return a reader of the same array that replaces elements, or none."""
+        return self._with(mask=mask)
+
+    def _with(self, **changes: Any) -> Self:
         other = copy(self)
-        other.mask = mask
+        vars(other).update(changes)
         return other
 
     def chunk_ranges(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
@@ -211,6 +213,8 @@ class PlainArray(StoredArray):
     ----------
     confirm
         Called when a chunk has been opened, and before an error is raised: refuses a store that was replaced.
+    pages
+        Where pages that hold few elements are kept, as they have been read and checked.
 
     Raises
     ------
@@ -229,9 +233,48 @@ class PlainArray(StoredArray):
         rule: Rule | None = None,
         checksums: StoredArray | None = None,
         confirm: Callable[[], None] | None = None,
+        pages: Pages | None = None,
     ) -> None:
         super().__init__(name, dtype, length, chunk_length, rule=rule, checksums=checksums)
-        self.folder, self._confirm = folder, confirm
+        self.folder, self._confirm, self._pages = folder, confirm, pages
+
+    def read(self, start: int, stop: int) -> Array:
+        """Return elements as `StoredArray.read` does; few of them from pages that are kept."""
+        per_page = PAGE_BYTES // self.dtype.itemsize
+        if self._pages is None or not 0 <= start < stop <= self.length or stop - start > per_page:
+            return super().read(start, stop)
+        first, last = start // per_page, (stop - 1) // per_page
+        head = self._page(first, per_page)[start - first * per_page : stop - first * per_page]
+        return head.copy() if first == last else np.concatenate([head, self._page(last, per_page)[: stop - last * per_page]])
+
+    def _page(self, number: int, per_page: int) -> Array:
+        assert self._pages is not None
+        found = self._pages.get((self.name, number))
+        if found is None:
+            found = self._read_page(number * per_page, min(self.length, (number + 1) * per_page))
+            self._pages.put((self.name, number), found)
+        return found
+
+    def _read_page(self, start: int, stop: int) -> Array:
+        """Read a page as `StoredArray.read` does; in half of the time where it is in one file, as is what it is compared with."""
+        chunk, first = divmod(start, self.chunk_length)
+        lead, itemsize = int(self.rule is not None and self.rule.ordered and start > 0), self.dtype.itemsize
+        if self.checksums is not None or first < lead or first + stop - start > self.chunk_length:
+            return super().read(start, stop)
+        fd = self.open_chunk(chunk)
+        try:
+            values = np.frombuffer(os.pread(fd, (stop - start + lead) * itemsize, (first - lead) * itemsize), self.dtype)
+        except (OSError, ValueError):  # it ends within an element
+            values = np.empty(0, self.dtype)
+        finally:
+            os.close(fd)
+        if values.size < stop - start + lead:
+            return super().read(start, stop)  # which says why
+        self._check_values(start, values[lead:], int(values[0]) if lead else None)
+        return values[lead:]
+
+    def _with(self, **changes: Any) -> Self:
+        return super()._with(**changes, _pages=None)  # others have other values
 
     def chunk_path(self, chunk: int) -> Path:
         """Return the file of a chunk."""

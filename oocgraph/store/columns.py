@@ -12,9 +12,9 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from oocgraph.arrow import from_numbers, to_objects
+from oocgraph.arrow import from_numbers, from_strings, to_objects
 from oocgraph.errors import CorruptStoreError
-from oocgraph.store.arrays import REMEDY, StoredArray
+from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import string_arrays
 from oocgraph.types import Array
@@ -30,6 +30,9 @@ RANGE_BYTES = 4 << 20
 
 FEW_STRINGS = 128
 """Strings that are read together without a look at how long they are."""
+
+SINGLE_STRINGS = 8
+"""Strings of plain local files up to which each is read by itself: as Arrow's, one takes as long as ten."""
 
 
 class LongStringsError(Exception):
@@ -139,10 +142,26 @@ class StringColumn:
         try:
             found.validate(full=True)  # pyarrow trusts what it is given: that its bytes are UTF-8, too
         except pa.ArrowInvalid as error:
-            raise CorruptStoreError(
-                f"{self._bytes.place_of(int(offsets[0]))}: strings {start} to {stop} of {self._bytes.name} are damaged ({error}); {REMEDY}"
-            ) from error
+            raise self._damaged(int(offsets[0]), start, stop, error) from error
         return found
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether single strings are read as fast as many, by `value`."""
+        return isinstance(self._bytes, PlainArray)
+
+    def value(self, at: int) -> str:
+        """Return the value at a position."""
+        first, stop = self.array.read(at, at + 2).tolist()
+        raw = self._bytes.read(first, stop).tobytes()
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            raise self._damaged(first, at, at + 1, error) from error
+
+    def _damaged(self, first_byte: int, start: int, stop: int, error: Exception) -> CorruptStoreError:
+        where = self._bytes.place_of(first_byte)
+        return CorruptStoreError(f"{where}: strings {start} to {stop} of {self._bytes.name} are damaged ({error}); {REMEDY}")
 
     def read_at(self, positions: Array, most_bytes: int | None = None) -> Ids:
         """Return the values at ascending positions as a pyarrow.LargeStringArray.
@@ -154,6 +173,8 @@ class StringColumn:
         """
         import pyarrow as pa
 
+        if positions.size <= SINGLE_STRINGS and self.is_plain and most_bytes is None:
+            return from_strings([self.value(at) for at in positions.tolist()])
         parts, num_bytes = [pa.nulls(0, pa.large_string())], 0
         for some in self._runs(positions):
             parts.append(self.read(int(some[0]), int(some[-1]) + 1).take(from_numbers(some - some[0])))

@@ -89,7 +89,7 @@ def block(store: GraphArrays, start: int, stop: int) -> tuple[Ids, Array]:
     return taken(ids, by_id), vertices[by_id]
 
 
-def _bisect(low: int, high: int, is_far: Callable[[int], Any]) -> int:
+def bisect(low: int, high: int, is_far: Callable[[int], Any]) -> int:
     """Return the first of ``low .. high - 1`` for which `is_far` holds, or `high`; it must hold for all that follow."""
     while low < high:
         middle = (low + high) // 2
@@ -114,6 +114,8 @@ class IdPages:
         return (-(-self.length // self._size)).bit_length() + 1
 
     def __getitem__(self, position: int) -> Any:
+        if isinstance(self.column, StringColumn) and self.column.is_plain:
+            return self.column.value(position)
         values = self._page(position // self._size)
         at = position - self._first
         return as_numpy(values[at : at + 1])[0]
@@ -126,6 +128,8 @@ class IdPages:
 
     def below(self, value: Any) -> int:
         """Return how many values are below `value`."""
+        if isinstance(self.column, StringColumn) and self.column.is_plain:
+            return bisect(0, self.length, lambda i: self[i] >= value)
         low, high = 0, -(-self.length // self._size)  # between which the first page is that does not end below the value
         known = None if self._implied is None else [(0, int(self._implied[0])), (self.length, int(self._implied[1]))]
         for step in range(2 * high.bit_length() + 1):
@@ -155,12 +159,12 @@ class IdPages:
     def _within(self, values: Ids, value: Any) -> int:
         if isinstance(values, np.ndarray):
             return int(np.searchsorted(values, value))
-        return _bisect(0, len(values), lambda i: as_numpy(values[i : i + 1])[0] >= value)
+        return bisect(0, len(values), lambda i: as_numpy(values[i : i + 1])[0] >= value)
 
     def before(self, other: IdPages, position: int) -> int:
         """Return how many of the first `position` values of both columns, merged, are from this one; they have none in common."""
         first, last = max(0, position - other.length), min(position, self.length)
-        return _bisect(first, last, lambda i: self[i] > other[position - i - 1])
+        return bisect(first, last, lambda i: self[i] > other[position - i - 1])
 
 
 class _Run:

@@ -15,7 +15,7 @@ import numpy as np
 from oocgraph.arrow import from_numbers
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget
-from oocgraph.store.answering import budget_of, ids_bytes, ids_of
+from oocgraph.store.answering import FEW_BYTES, budget_of, ids_bytes, ids_of
 from oocgraph.store.columns import Ids, as_numpy, distinct, taken
 from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes
 from oocgraph.store.given import as_collection, is_single
@@ -27,9 +27,6 @@ from oocgraph.types import Array
 
 VERTEX_BYTES = 96
 """What a given vertex takes: its number, sorted and found again, and where its row is."""
-
-FEW_BYTES = 1 << 20
-"""What given vertices may take before the budget is asked."""
 
 ENTRY_BYTES = 24
 """What an entry takes beside its id: as read, as ordered, and its place."""

@@ -33,8 +33,9 @@ BUFFER_BYTES = 64 << 10
 PART_PAGES = 32
 """Pages below which a part is not worth a task of a thread."""
 
-FEW_RANGES = 8
-"""Ranges up to which each is read by itself: no threads begin, and only the files that hold them are opened."""
+FEW_RANGES, FEW_PAGES = 8, 32
+"""Ranges up to which each is read by itself, where an array is no plain local file and where it is: no buffers are made, and only the
+files that hold them are opened."""
 
 
 class RangeReader:
@@ -103,10 +104,11 @@ class RangeReader:
             self._arrays[name] = array if isinstance(array.rule, Below | None) else array.without_rule()
         array = self._arrays[name]
         filled = np.flatnonzero(end > begin)
-        if filled.size <= FEW_RANGES and name not in self._resident:
-            parts = [array.read(a, z) for a, z in zip(begin[filled].tolist(), end[filled].tolist(), strict=True)]
-            found = np.concatenate([np.empty(0, array.dtype), *parts])
-            self.bytes_read[name] += found.nbytes
+        if filled.size <= (FEW_PAGES if isinstance(array, PlainArray) else FEW_RANGES) and name not in self._resident:
+            begin, end = begin[filled], end[filled]
+            found = np.concatenate([np.empty(0, array.dtype), *map(array.read, begin.tolist(), end.tolist())])
+            is_paged, per_page = isinstance(array, PlainArray), PAGE_BYTES // array.dtype.itemsize
+            self.bytes_read[name] += int(_new_pages(begin, end, per_page).sum()) * PAGE_BYTES if is_paged else found.nbytes
             return found.astype(array.dtype.newbyteorder("="), copy=False)
         return self._gather(array, begin[filled], end[filled], gap_pages)
 
@@ -176,9 +178,7 @@ def page_parts(begin: Array, end: Array, offset: Array, per_page: int, most: int
     >>> page_parts(begin, begin + 4, np.arange(0, 257, 4), 8, 2)
     [(0, 0, 31, 128), (32, 128, 63, 256)]
     """
-    first, last = begin // per_page, (end - 1) // per_page
-    new = last - np.maximum(first, np.concatenate([[-1], last[:-1]]) + 1) + 1  # pages that no range before has
-    pages = np.cumsum(new)
+    last, pages = (end - 1) // per_page, np.cumsum(_new_pages(begin, end, per_page))
     wanted = np.arange(0, pages[-1], max(PART_PAGES, -(-int(pages[-1]) // most)))[1:]
     row = np.searchsorted(pages, wanted, side="right")
     place = (last[row] + 1 - (pages[row] - wanted)) * per_page  # where the page that comes next begins
@@ -188,6 +188,13 @@ def page_parts(begin: Array, end: Array, offset: Array, per_page: int, most: int
     rows = [0, *row.tolist()]
     ends = [*(np.searchsorted(offset, edge) - 1).tolist(), begin.size - 1]
     return list(zip(rows, edges[:-1], ends, edges[1:], strict=True))
+
+
+def _new_pages(begin: Array, end: Array, per_page: int) -> Array:
+    """Return the pages of each range, as of `page_parts`, that none before it has: (num_ranges,) int64."""
+    first, last = begin // per_page, (end - 1) // per_page
+    new: Array = last - np.maximum(first, np.concatenate([[-1], last[:-1]]) + 1) + 1
+    return new
 
 
 def load_gathering(dtype: np.dtype[Any]) -> None:

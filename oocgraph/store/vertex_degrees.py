@@ -15,6 +15,7 @@ from oocgraph.store.answering import budget_of
 from oocgraph.store.columns import distinct
 from oocgraph.store.given import as_collection, is_single
 from oocgraph.store.graph_arrays import GraphArrays
+from oocgraph.store.id_order import bisect
 from oocgraph.store.input_order import BLOCK_BYTES, to_input_order
 from oocgraph.store.layout import SELF_LOOPS
 from oocgraph.store.neighbours import VERTEX_BYTES
@@ -38,8 +39,7 @@ def degree(store: GraphArrays, ids: Any, *, direction: str, memory_budget: str |
     linked = distinct(numbers[numbers >= 0])
     count = np.sum([row_lengths(store, group, linked) for group in groups], axis=0, dtype=np.int64)
     if not store.attributes.directed:
-        for loops in _loop_blocks(store):
-            count += np.searchsorted(loops, linked, side="right") - np.searchsorted(loops, linked)
+        count += _loops_of(store, linked)
     found = np.append(count, 0)[np.where(numbers >= 0, np.searchsorted(linked, numbers), -1)]
     return int(found[0]) if is_single(ids) else found
 
@@ -50,6 +50,21 @@ def _groups(store: GraphArrays, direction: str) -> list[str]:
     if direction not in ("out", "in"):
         raise ArgumentError(f"direction is {direction!r}; it must be 'both', 'out' or 'in'")
     return [group_of(store, direction)]
+
+
+def _loops_of(store: GraphArrays, vertices: Array) -> Array:
+    """Return the stored self-loops of each of some vertices, ascending: by halves where the array is long and they are few."""
+    num_loops, count = store.attributes.num_self_loops, np.zeros(vertices.size, np.int64)
+    if num_loops > LOOP_BLOCK * max(1, vertices.size):
+        loops = store.array(SELF_LOOPS)
+
+        def below(vertex: int) -> int:
+            return bisect(0, num_loops, lambda i: loops.read(i, i + 1)[0] >= vertex)
+
+        return np.array([below(one + 1) - below(one) for one in vertices.tolist()], np.int64)
+    for part in _loop_blocks(store):
+        count += np.searchsorted(part, vertices, side="right") - np.searchsorted(part, vertices)
+    return count
 
 
 def _loop_blocks(store: GraphArrays) -> Any:

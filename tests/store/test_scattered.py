@@ -9,7 +9,7 @@ import pytest
 from oocgraph import build_csr
 from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget
-from oocgraph.store.scattered import FEW_RANGES, PART_PAGES, RangeReader, page_parts
+from oocgraph.store.scattered import FEW_PAGES, FEW_RANGES, PART_PAGES, RangeReader, page_parts
 from oocgraph.types import PAGE_BYTES
 from tests.stores import rewrite
 
@@ -20,8 +20,8 @@ KINDS = {"flag": pa.bool_(), "tiny": pa.int8(), "short": pa.int16(), "number": p
 def graph(tmp_path_factory):
     """Columns of every size."""
     rng = np.random.default_rng(1)
-    source, target = rng.integers(0, 5000, (2, 60_000))
-    columns = {name: pa.array(rng.integers(0, 2, 60_000)).cast(kind) for name, kind in KINDS.items()}
+    source, target = rng.integers(0, 5000, (2, 200_000))
+    columns = {name: pa.array(rng.integers(0, 2, 200_000)).cast(kind) for name, kind in KINDS.items()}
     table = pa.table({"source": source, "target": target, **columns})
     return build_csr(table, tmp_path_factory.mktemp("kinds") / "g.zarr", directed=True, columns=("source", "target", *KINDS))
 
@@ -33,7 +33,7 @@ def ranges(rng, length, count):
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
-@pytest.mark.parametrize("count", [0, FEW_RANGES, 40, 3000])
+@pytest.mark.parametrize("count", [0, FEW_RANGES, FEW_PAGES, 40, 3000])
 def test_ranges_hold_what_reading_them_one_by_one_does(graph, tmp_path, codec, count):
     store = graph if codec == "none" else rewrite(graph.url, tmp_path / "z", codec=codec)
     with RangeReader(store, Budget(1 << 40)) as reader:
@@ -48,11 +48,12 @@ def test_ranges_hold_what_reading_them_one_by_one_does(graph, tmp_path, codec, c
 
 def test_gaps_join_reads_and_change_nothing(graph):
     array = graph.array("out/indices")
-    begin = np.arange(0, array.length - 8, 2500)
+    begin = np.arange(0, array.length - 8, 4096)
+    assert begin.size > FEW_PAGES
     with RangeReader(graph, Budget(1 << 40)) as reader:
         exact = reader.read("out/indices", begin, begin + 7)
         before = reader.bytes_read["out/indices"]
-        np.testing.assert_array_equal(reader.read("out/indices", begin, begin + 7, gap_pages=2), exact)
+        np.testing.assert_array_equal(reader.read("out/indices", begin, begin + 7, gap_pages=3), exact)
         assert reader.bytes_read["out/indices"] > 2 * before > 0
 
 
@@ -82,7 +83,9 @@ def test_buffers_that_do_not_fit_are_refused(graph):
         reader.read("out/indices", np.arange(0, 1000, 10), np.arange(5, 1005, 10))
 
 
-def test_pages_are_the_unit_of_reads(graph):
+@pytest.mark.parametrize("count", [FEW_PAGES, 40])
+def test_pages_are_the_unit_of_reads(graph, count):
+    begin = np.arange(0, 4096 * count, 4096)
     with RangeReader(graph, Budget(1 << 40)) as reader:
-        reader.read("out/indices", np.arange(0, 40_000, 2048), np.arange(0, 40_000, 2048) + 1)
-        assert reader.bytes_read["out/indices"] == 20 * PAGE_BYTES
+        reader.read("out/indices", begin, begin + 1)
+        assert reader.bytes_read["out/indices"] == begin.size * PAGE_BYTES

@@ -1,0 +1,43 @@
+"""The pages of a graph that were read last, in memory: a loop that asks for one vertex after another meets many of them again.
+
+In: a page's array and number. Out: its elements, as they were checked when they were read.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+
+from oocgraph.types import Array
+
+NUM_PAGES = 1024
+"""Pages that are kept: 1 MiB. Of 20 pages that a search for an id by halves looks at, the first eight are among them."""
+
+_Key = tuple[str, int]
+
+
+class Pages:
+    """Up to `NUM_PAGES` pages; of those in excess the ones go that were wanted least recently. Any thread may ask."""
+
+    def __init__(self) -> None:
+        self._kept, self._lock = OrderedDict[_Key, Array](), Lock()
+
+    def get(self, key: _Key) -> Array | None:
+        """Return the elements of a page, which nobody changes; None where they are not kept."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
+
+    def put(self, key: _Key, elements: Array) -> None:
+        """Keep the elements of a page."""
+        with self._lock:
+            self._kept[key] = elements
+            if len(self._kept) > NUM_PAGES:
+                self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        """Keep none of them any longer."""
+        with self._lock:
+            self._kept.clear()
