@@ -13,7 +13,6 @@ import numpy as np
 
 from oocgraph.engine.sweeps import LEAST_READ, READ_ENTRIES, READ_ROWS, READ_SHARE, Lists, Sweeps, longest_list
 from oocgraph.kernels import betweenness as kernels
-from oocgraph.store.row_places import row_lengths
 from oocgraph.types import Array
 
 LEVEL_BYTES = 40
@@ -109,7 +108,7 @@ class PathRows:
 
     def _work(self, here: Array, size: Array) -> int:
         """Return how many vertices a level lists at the most: its own, and one for each edge that leaves it."""
-        num_edges = row_lengths(self._sweeps.store, "out", here).sum() if self._is_directed else size[1]  # `sizes` counts rows ``in``
+        num_edges = self._sweeps.row_lengths(here, "out").sum() if self._is_directed else size[1]  # `sizes` counts rows ``in``
         return here.size + int(num_edges)
 
     def _read(self, vertices: Array, lists: Lists) -> Iterator[Read]:

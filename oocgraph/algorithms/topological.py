@@ -3,17 +3,19 @@
 1. A vertex whose in-neighbours have their generations is in the one after the last of these, and later rows of the same sweep use that.
    A row is looked through up to its first in-neighbour without one, and not again before that one has it.
 2. Once a sweep finds few, the rest is loaded into memory if there is room for it, and ended by a depth-first search.
-3. If a sweep finds none, or the search a component of several vertices, there is a cycle: from a vertex that is left, in-neighbours that
-   are left lead into it.
+3. Where there is none, in-neighbours that are left are counted in one more sweep, and the out-lists of vertices that wait for none are read
+   by themselves, each once (Kahn's algorithm), until the rest finds room, or there is none.
+4. If a sweep finds none, or no vertex is left that waits for none, or the search finds a component of several vertices, there is a cycle:
+   from a vertex that is left, in-neighbours that are left lead into it.
 
 Kahn, "Topological sorting of large networks", Communications of the ACM 5, 1962; generations as NetworkX has them. Differs from the paper
-in: in-lists are read, and no counts of edges are kept.
+in: as long as levels are wide, in-lists are read, and no counts of edges are kept.
 """
 
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,14 +24,18 @@ from oocgraph.algorithms.strong_components import FEW, STEP_SECONDS
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.rest import count_rest, example, has_room, is_due, load_rest, walk_calls, whole_bytes
-from oocgraph.engine.sweeps import DEGREES_BYTES, Needs, Sweeps
-from oocgraph.errors import ArgumentError
+from oocgraph.engine.sweeps import DEGREES_BYTES, READ_ROWS, Needs, Sweeps
+from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.kernels import generations as kernels
 from oocgraph.kernels.rest import is_any_left
 from oocgraph.resources import Resources
 from oocgraph.results.strong import GenerationsResult
+from oocgraph.store.arrays import REMEDY
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array, ProgressOption, no_parent
+
+LEAST_SWEEPS = 4
+"""Sweeps, half of them in either direction, before rows are read by themselves: of a graph that is nearly in order one finds all."""
 
 NAMED_VERTICES = 8
 """Vertices of a cycle that a message names."""
@@ -169,16 +175,18 @@ class _Found(NamedTuple):
 
 def _needs(store: CSRStore) -> Needs:
     vector, none, bits = store.num_rows * store.index_dtype.itemsize, np.empty(0, store.index_dtype), np.empty(0, np.uint8)
-    (rest, walk), no_level = example(store.index_dtype), store.index_dtype.type(0)
+    (rest, walk), no_level, numbers = example(store.index_dtype), store.index_dtype.type(0), np.empty(0, np.int64)
     return Needs(
         vectors={"generations and blockers": 2 * vector, "marks": store.num_rows, "degrees": DEGREES_BYTES}, result_bytes=vector,
-        kernels=[(kernels.lift, none, none, no_level), (kernels.gather_levels, bits, none, rest)],
+        kernels=[(kernels.lift, none, none, no_level), (kernels.gather_levels, bits, none, rest), (kernels.count_left, bits, none, none)],
         vertex_kernels=[
             (kernels.begin_levels, none, none, no_level, 0, 0), (kernels.end_levels, bits, none, no_level, 0, 0),
             (kernels.lift_rest, rest, walk, none, no_level), (is_any_left, bits, 0, 0), (kernels.most_of, none),
-            (kernels.find_cycle, none, none, no_level, np.empty(0, np.int64)), *walk_calls(store),
+            (kernels.find_cycle, none, none, no_level, numbers), *walk_calls(store), (kernels.first_ready, bits, none, no_level),
+            (kernels.take_ready, none, 0, no_level, numbers), (kernels.release, numbers, numbers, none, bits, none, none, 0),
+            (kernels.forget_levels, bits, none, none, no_level),
         ],
-        room_bytes=(0, whole_bytes(store)), room_share=0.5,
+        room_bytes=(0, whole_bytes(store)), room_share=0.5, selects=True,
     )  # fmt: skip
 
 
@@ -199,9 +207,36 @@ def _find(sweeps: Sweeps) -> _Found:
         if left and found and found * FEW < n and is_due(sweeps) and has_room(sweeps, size := count_rest(sweeps, own)):
             rest, walk = load_rest(sweeps, size, blocker, kernels.gather_levels, [own, level], is_left)
             found, left = 0, kernels.lift_rest(rest, walk, level, none)
+        elif left and found and sweeps.num_sweeps >= LEAST_SWEEPS and 2 * found < sweeps.most_rows("out"):
+            found, left = 0, _follow(sweeps, level, blocker, own, none, left)
     cycle = np.empty(NAMED_VERTICES, np.int64)
     length = kernels.find_cycle(level, blocker, none, cycle) if left else 0
     return _Found(level, 0 if left else kernels.most_of(level) + 1, cycle[:length], length)
+
+
+def _follow(sweeps: Sweeps, level: Array, blocker: Array, own: Array, none: Any, left: int) -> int:
+    """Read rows of vertices that wait for no other, until there are none or the rest finds room; returns how many vertices are left."""
+
+    def is_left(start: int, stop: int) -> bool:
+        return bool(is_any_left(own, start, stop))
+
+    sweeps.pull(kernels.count_left, [own, level, blocker], only=is_left)
+    head, ready, num_steps = kernels.first_ready(own, blocker, none), np.empty(READ_ROWS, np.int64), 0
+    while head != none:
+        head, num = kernels.take_ready(blocker, head, none, ready)
+        here = np.sort(ready[:num])
+        for which, offset, indices in sweeps.rows(here, "out"):
+            head, is_sound = kernels.release(here[which], offset, indices, own, level, blocker, head)
+            if not is_sound:
+                raise CorruptStoreError(f"{sweeps.store.url}: the edges in its in-lists are others than those in its out-lists; {REMEDY}")
+        left, num_steps = left - num, num_steps + 1
+        sweeps.progress("vertices", sweeps.store.num_rows - left, sweeps.store.num_rows)
+        if num_steps & (num_steps - 1) == 0 and has_room(sweeps, size := count_rest(sweeps, own)):
+            rest, walk = load_rest(sweeps, size, blocker, kernels.gather_levels, [own, level], is_left)
+            return int(kernels.lift_rest(rest, walk, level, none))
+    if left := kernels.forget_levels(own, level, blocker, none):
+        sweeps.pull(kernels.lift, [level, blocker], scalars=[none], only=is_left)  # which names what each waits for
+    return int(left)
 
 
 def _named(store: CSRStore, found: _Found) -> str:

@@ -73,11 +73,11 @@ def search_by_pages(store: CSRStore, question: Question, limit_bytes: int) -> Se
     budget.reserve_all({"pieces of rows": ENTRY_BYTES * entries + ROW_BYTES * min(BLOCK_ROWS, store.num_rows)})
     device, began = device_bytes_read(), time.perf_counter()
     with RangeReader(store, budget) as reader:
-        found = _Found(store, budget, question.sources)
+        found = _Found(store, reader, budget, question.sources)
         while found.frontier and found.level < question.last_level and not found.has_all(question.targets):
             if found.all_edges > question.most_edges or found.level >= question.most_levels:
                 return None
-            found.follow(reader)
+            found.follow()
     reached = Reached(found.vertex[: found.size], found.parent[: found.size], np.array(found.begins), found.all_edges, found.measured)
     return searched(store, question.sources, reached, began, device_bytes=device_bytes_read() - device)
 
@@ -85,8 +85,8 @@ def search_by_pages(store: CSRStore, question: Question, limit_bytes: int) -> Se
 class _Found:
     """What a search has found, level by level: vertices and parents in arrays that grow where they are, and a bit for each vertex."""
 
-    def __init__(self, store: CSRStore, budget: Budget, sources: Array) -> None:
-        self.store, self.budget, self.size = store, budget, sources.size
+    def __init__(self, store: CSRStore, reader: RangeReader, budget: Budget, sources: Array) -> None:
+        self.store, self.reader, self.budget, self.size = store, reader, budget, sources.size
         self.budget.reserve("a bit for each vertex", store.num_rows // 8 + 8)
         self.seen = np.zeros(store.num_rows // 64 + 1, np.uint64)
         self.vertex, self.parent = np.empty(0, store.index_dtype), np.empty(0, store.index_dtype)
@@ -110,20 +110,20 @@ class _Found:
         """Whether there are targets, and all of them are found."""
         return bool(targets.size) and bool(are_marked(self.seen, targets).all())
 
-    def follow(self, reader: RangeReader) -> None:
+    def follow(self) -> None:
         """Find the next level."""
-        began, before, stop = time.perf_counter_ns(), sum(reader.bytes_read.values()), self.size
+        began, before, stop = time.perf_counter_ns(), self.reader.bytes_read.total(), self.size
         self._hold("frontier", self.vertex.itemsize * self.frontier)
         frontier = np.sort(self.vertex[self.begins[-1] : stop])
         for start in range(0, frontier.size, BLOCK_ROWS):
             block = frontier[start : start + BLOCK_ROWS].astype(np.int64)
-            for which, low, high in row_pieces(*row_ends(self.store, "out", block), PIECE_ENTRIES):
-                near = reader.read("out/indices", low, high)
+            for which, low, high in row_pieces(*row_ends(self.store, "out", block, self.reader), PIECE_ENTRIES):
+                near = self.reader.read("out/indices", low, high)
                 if (wanted := min(self.store.num_rows, self.size + near.size)) > self.vertex.size:
                     self._make_room(max(wanted, self.size + self.size // 4))
                 ends = np.cumsum(high - low)
                 self.size = kernels.add_rows(self.seen, self.vertex, self.parent, self.size, block[which], ends, near)
-        self.measured.append((time.perf_counter_ns() - began, sum(reader.bytes_read.values()) - before))
+        self.measured.append((time.perf_counter_ns() - began, self.reader.bytes_read.total() - before))
         self.begins.append(stop)
         self._count_edges()
 
@@ -131,7 +131,7 @@ class _Found:
         """Add the degrees of the frontier to those of all vertices before."""
         for start in range(self.begins[-1], self.size, BLOCK_ROWS):
             block = np.sort(self.vertex[start : min(self.size, start + BLOCK_ROWS)]).astype(np.int64)
-            self.all_edges += int(row_lengths(self.store, "out", block).sum())
+            self.all_edges += int(row_lengths(self.store, "out", block, self.reader).sum())
 
     def _make_room(self, room: int) -> None:
         room = min(room, self.store.num_rows)

@@ -38,7 +38,7 @@ from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.gather import checksum_bytes
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.row_places import row_ends, row_pieces, whole_row_pieces
+from oocgraph.store.row_places import row_ends, row_lengths, row_pieces, whole_row_pieces
 from oocgraph.store.rows import degree_blocks, longest_row
 from oocgraph.store.scattered import RangeReader, load_gathering, reading_bytes
 from oocgraph.team import Team, team_of
@@ -66,7 +66,7 @@ READ_SHARE, UNCACHED_SHARE, LEAST_READ = 128, 1024, 1 << 10
 """Rows that are read by themselves are one in so many at the most, or so many: a page of the page cache takes about 1 us, one of the disk
 20, while all edges are read as fast as they are copied. (Of a shuffled grid of 2 M vertices, one in 140 took as long as all.)"""
 
-READ_ROWS, ROW_BYTES = 1 << 13, 128
+READ_ROWS, ROW_BYTES = 1 << 13, 256
 """Rows that are read by themselves at once, and what each takes: where it begins and ends, and while these are found."""
 
 READ_ENTRIES, ENTRY_BYTES = 1 << 15, 40
@@ -285,7 +285,7 @@ class StreamedEdges:
         """See `Sweeps.rows`."""
         assert self.reader is not None
         cut = whole_row_pieces if whole_rows else row_pieces
-        for which, begin, end in cut(*row_ends(self.reader.store, lists, vertices), READ_ENTRIES):
+        for which, begin, end in cut(*row_ends(self.reader.store, lists, vertices, self.reader), READ_ENTRIES):
             yield which, np.append(0, np.cumsum(end - begin)), self.reader.read(f"{lists}/indices", begin, end)
 
     @property
@@ -401,6 +401,10 @@ class Sweeps:
             The store cannot be read, or a neighbour is no vertex.
         """
         return self._streamed.rows(vertices, self._those(lists), whole_rows)
+
+    def row_lengths(self, vertices: Array, lists: Lists) -> Array:
+        """Return how many neighbours some vertices have, as `rows` takes them: (num,) int64."""
+        return row_lengths(self.store, self._those(lists), vertices, self._streamed.reader)
 
     def pieces(self, lists: Lists = "in") -> list[AbstractContextManager[PartialCSR]]:
         """Return what holds each piece of the rows in memory while its context lasts, for threads of others; each once.
@@ -545,7 +549,8 @@ def load_sweep_kernels(store: CSRStore, needs: Needs) -> None:
         calls.append((selection.find_ranges, (*Rows(np.empty(0, np.uint64)), 0, 0, 0, np.empty((0, 2), np.int64))))
     load_kernels(calls)
     if _rows_bytes(store, needs):
-        load_gathering(np.dtype(f"u{store.index_dtype.itemsize}"))
+        for itemsize in {store.index_dtype.itemsize, 8}:  # of neighbours, and of where rows begin
+            load_gathering(np.dtype(f"u{itemsize}"))
 
 
 def charge_needs(store: CSRStore, needs: Needs, threads: int, budget: Budget) -> None:
@@ -567,11 +572,12 @@ def charge_needs(store: CSRStore, needs: Needs, threads: int, budget: Budget) ->
 
 def _rows_bytes(store: CSRStore, needs: Needs) -> int:
     """Return what it takes to read rows by themselves (`Sweeps.rows`); 0: they are not read so."""
-    arrays = [store.array(f"{one}/indices") for one in lists_of(store, needs)]
-    if not needs.selects or store.where is not None or not all(isinstance(array, PlainArray) for array in arrays):
+    arrays = [store.array(f"{one}/indices") for one in (lists_of(store, needs) if needs.selects else ())]
+    if not arrays or store.where is not None or not all(isinstance(array, PlainArray) for array in arrays):
         return 0
     entries, rows = min(READ_ENTRIES, max(array.length for array in arrays)), min(READ_ROWS, store.num_rows)
-    return sum(map(checksum_bytes, arrays)) + reading_bytes(store) + ENTRY_BYTES * entries + ROW_BYTES * rows
+    pointers = [store.array(f"{one}/indptr") for one in lists_of(store, needs)]
+    return sum(map(checksum_bytes, arrays + pointers)) + reading_bytes(store) + ENTRY_BYTES * entries + ROW_BYTES * rows
 
 
 def longest_list(store: CSRStore, lists: Lists = "in") -> int:

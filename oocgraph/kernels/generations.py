@@ -99,6 +99,74 @@ def lift_rest(rest: Any, walk: Any, level: Any, none: Any) -> int:
 
 
 @nb.njit(nogil=True, cache=True)
+def count_left(first: Any, pointers: Any, start: Any, indices: Any, values: Any, own: Any, level: Any, count: Any) -> int:
+    """Give rows without a level the one that their other in-neighbours demand, and count those without one."""
+    for r in range(pointers.size - 1):
+        v = first + r
+        if not own[v] & DONE:
+            most, left = np.int64(-1), 0
+            for e in range(np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)):
+                u = np.int64(indices[e])
+                if own[u] & DONE:
+                    most = max(most, np.int64(level[u]))
+                else:
+                    left += 1
+            level[v], count[v] = most + 1, left
+    return 0
+
+
+@nb.njit(nogil=True, cache=True)
+def first_ready(own: Any, count: Any, none: Any) -> Any:
+    """Link the vertices that wait for no other, and are to be read, through `count`; returns the first, or `none`."""
+    head = np.int64(none)
+    for v in range(own.size):
+        if not own[v] & DONE and count[v] == 0:
+            own[v], count[v], head = DONE, head, v
+    return head
+
+
+@nb.njit(nogil=True, cache=True)
+def take_ready(count: Any, head: Any, none: Any, ready: Any) -> tuple[Any, int]:
+    """Take as many of the linked vertices as `ready` holds; returns the first of the others, or `none`, and how many were taken."""
+    num = 0
+    while num < ready.size and head != none:
+        ready[num] = head
+        head = np.int64(count[head])
+        num += 1
+    return head, num
+
+
+@nb.njit(nogil=True, cache=True)
+def release(vertices: Any, offset: Any, indices: Any, own: Any, level: Any, count: Any, head: Any) -> tuple[Any, bool]:
+    """Lift the out-neighbours of vertices that have their levels, and link those that wait for no other before `head`.
+
+    Returns the first that is linked, and whether each neighbour was waiting.
+    """
+    for i in range(vertices.size):
+        above = level[vertices[i]] + 1
+        for e in range(offset[i], offset[i + 1]):
+            v = np.int64(indices[e])
+            if own[v] & DONE:
+                return head, False
+            level[v] = max(level[v], above)
+            count[v] -= 1
+            if count[v] == 0:
+                own[v], count[v], head = DONE, head, v
+    return head, True
+
+
+@nb.njit(nogil=True, cache=True)
+def forget_levels(own: Any, level: Any, blocker: Any, none: Any) -> int:
+    """Give vertices in cycles and behind them no level again; returns how many these are."""
+    left = 0
+    for v in range(own.size):
+        if not own[v] & DONE:
+            level[v] = blocker[v] = none
+            left += 1
+    return left
+
+
+@nb.njit(nogil=True, cache=True)
 def find_cycle(level: Any, blocker: Any, none: Any, cycle: Any) -> int:
     """Follow blockers from the first vertex without a level into a cycle, against its edges; returns its length.
 

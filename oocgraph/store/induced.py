@@ -70,7 +70,7 @@ def within(reader: RangeReader, group: str, start: Array, k: int) -> Array:
     is_near[start] = True
     for _ in range(k):
         found = []
-        for _, near in _pieces(reader, f"{group}/indices", *row_ends(reader.store, group, frontier)):
+        for _, near in _pieces(reader, f"{group}/indices", *row_ends(reader.store, group, frontier, reader)):
             found.append(distinct(near[~is_near[near]]))
             is_near[found[-1]] = True
             _hold(reader.budget, "vertices within reach", VERTEX_BYTES * sum(one.size for one in found))
@@ -123,7 +123,7 @@ def _edges_between(reader: RangeReader, group: str, chosen: Array) -> tuple[Arra
     """
     store, budget = reader.store, reader.budget
     a = store.attributes
-    begin, end = row_ends(store, group, chosen)
+    begin, end = row_ends(store, group, chosen, reader)
     is_simple = a.duplicates != "keep" and not set(a.columns) - ({WEIGHT} if a.weighted else set())
     if not a.directed and is_simple:
         end = np.minimum(end, begin + chosen + 1)  # so many neighbours at most have a number up to its own

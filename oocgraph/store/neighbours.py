@@ -52,10 +52,10 @@ class Rows:
     at: Array
 
     @classmethod
-    def of(cls, store: GraphArrays, group: str, numbers: Array) -> Rows:
+    def of(cls, reader: RangeReader, group: str, numbers: Array) -> Rows:
         """Find the rows of store numbers, (n,) int64; -1 is an isolated vertex."""
         linked = distinct(numbers[numbers >= 0])
-        begin, end = row_ends(store, group, linked)
+        begin, end = row_ends(reader.store, group, linked, reader)
         return cls(group, begin, end, np.where(numbers >= 0, np.searchsorted(linked, numbers), -1))
 
     @property
@@ -86,7 +86,7 @@ def neighbors(store: GraphArrays, ids: Any, *, direction: str, columns: Sequence
     (budget.hold if vertex_bytes <= FEW_BYTES else budget.reserve)("given vertices", vertex_bytes)
     with RangeReader(store, budget) as reader:
         own_ids, numbers = PagedIds(reader).look_up(given)
-        rows = Rows.of(store, group, numbers)
+        rows = Rows.of(reader, group, numbers)
         _charge(store, rows, names, budget)
         order = rows.order()
         near = ids_of(reader, reader.read(f"{group}/indices", rows.begin, rows.end)[order])

@@ -7,6 +7,7 @@ are evenly spaced, and the degree classes tell without reading ``indptr``; other
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +15,14 @@ from oocgraph.errors import ArgumentError
 from oocgraph.store.columns import distinct, read_at
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.row_lookup import sorted_lookup
-from oocgraph.store.rows import are_by_degree
+from oocgraph.store.rows import are_by_degree, damaged_rows
 from oocgraph.types import Array
+
+if TYPE_CHECKING:
+    from oocgraph.store.scattered import RangeReader
+
+FEW_ROWS = 16
+"""Rows whose places are read one by one."""
 
 
 def check_no_view(store: GraphArrays) -> None:
@@ -47,13 +54,15 @@ def group_of(store: GraphArrays, direction: str) -> str:
     return group
 
 
-def row_ends(store: GraphArrays, group: str, vertices: Array) -> tuple[Array, Array]:
+def row_ends(store: GraphArrays, group: str, vertices: Array, reader: RangeReader | None = None) -> tuple[Array, Array]:
     """Return where rows begin and end in ``indices``.
 
     Parameters
     ----------
     vertices : (n,) int64
         Store numbers, below ``num_rows``.
+    reader
+        Of the same store, for many rows that are far apart.
 
     Returns
     -------
@@ -70,14 +79,20 @@ def row_ends(store: GraphArrays, group: str, vertices: Array) -> tuple[Array, Ar
         return _by_degree(store, vertices)
     indptr, unique = store.array(f"{group}/indptr"), distinct(vertices)
     positions = distinct(np.concatenate([unique, unique + 1]))
-    offsets = read_at(indptr, positions)
     at = np.searchsorted(positions, vertices)
-    return offsets[at], offsets[at + 1]
+    if reader is None or unique.size <= FEW_ROWS or indptr.is_held:
+        offsets = read_at(indptr, positions)
+        return offsets[at], offsets[at + 1]
+    offsets = reader.read(indptr, positions, positions + 1)  # which does not compare them with each other
+    begin, end = offsets[at], offsets[at + 1]
+    if offsets[0] < 0 or offsets[-1] > store.array(f"{group}/indices").length or np.any(begin > end):
+        raise damaged_rows(store, group)
+    return begin, end
 
 
-def row_lengths(store: GraphArrays, group: str, vertices: Array) -> Array:
+def row_lengths(store: GraphArrays, group: str, vertices: Array, reader: RangeReader | None = None) -> Array:
     """Entries of rows: (n,) int64; see `row_ends`."""
-    begin, end = row_ends(store, group, vertices)
+    begin, end = row_ends(store, group, vertices, reader)
     return end - begin
 
 

@@ -86,7 +86,7 @@ def draw_hops(reader: RangeReader, group: str, start: Array, fanouts: Sequence[i
     """
     frontier, seen = start, start
     for fanout in fanouts:
-        begin, end = row_ends(reader.store, group, frontier)
+        begin, end = row_ends(reader.store, group, frontier, reader)
         sizes = np.where(end > begin, fanout, 0) if replace else np.minimum(end - begin, fanout)
         offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         reader.budget.reserve("drawn edges", DRAW_BYTES * int(offset[-1]) + VERTEX_BYTES * frontier.size)
@@ -143,7 +143,7 @@ def _step(reader: RangeReader, group: str, at: Array, first: int, step: int, see
     """Return where walks are after a step; one in a vertex without edges to follow stays there."""
     if not reader.store.num_rows:
         return at
-    begin, end = row_ends(reader.store, group, at)
+    begin, end = row_ends(reader.store, group, at, reader)
     drawn = np.empty(at.size, np.int64)
     draw_steps(np.uint64(seed % 2**64), first, step, end - begin, drawn)
     moves = end > begin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import networkx as nx
@@ -12,7 +13,8 @@ import oocgraph
 from oocgraph import Resources
 from oocgraph.algorithms import topological
 from oocgraph.config import setting
-from oocgraph.errors import ArgumentError, BudgetError
+from oocgraph.engine import sweeps
+from oocgraph.errors import ArgumentError, BudgetError, CorruptStoreError
 from oocgraph.sparse import edge_stream
 from tests.algorithms.test_strong_components import SHAPES, acyclic, built, no_rest, sparse
 from tests.stores import string_store
@@ -23,7 +25,27 @@ def early_rest(monkeypatch):
     monkeypatch.setattr(topological, "FEW", 0)
 
 
-WAYS = [no_rest, early_rest]
+def by_rows(monkeypatch, *, has_room=lambda *_: False):
+    """Have what is left after the first sweep followed by rows that are read by themselves."""
+    monkeypatch.setattr(topological, "FEW", 0)
+    monkeypatch.setattr(topological, "LEAST_SWEEPS", 1)
+    monkeypatch.setattr(topological, "has_room", has_room)
+    monkeypatch.setattr(sweeps.Sweeps, "most_rows", lambda *_: 1 << 30)
+
+
+def by_rows_then_rest(monkeypatch):
+    """Have what is left after some rows ended in memory."""
+    room = itertools.cycle([False, False, True])
+    by_rows(monkeypatch, has_room=lambda *_: next(room))
+
+
+def by_few_rows(monkeypatch):
+    """Have rows read one by one."""
+    by_rows(monkeypatch)
+    monkeypatch.setattr(topological, "READ_ROWS", 1)
+
+
+WAYS = [no_rest, early_rest, by_rows, by_rows_then_rest, by_few_rows]
 
 
 def generations(peer):
@@ -96,6 +118,33 @@ def test_the_order_of_vertices_does_not_matter(tmp_path, order):
     with setting("vertex-order", order):
         graph, peer = built(tmp_path / "g.zarr", acyclic(11), duplicates="keep")
     assert oocgraph.topological_generations(graph).generation.tolist() == generations(peer)
+
+
+def test_edges_of_one_direction_that_are_others_in_the_other_are_refused(tmp_path, monkeypatch):
+    by_rows(monkeypatch)
+    oocgraph.build_csr((np.arange(50), np.arange(50) + 1), tmp_path / "g.zarr", directed=True)
+    chunk = tmp_path / "g.zarr/out/indices/c/0"
+    indices = np.frombuffer(chunk.read_bytes(), np.uint32)
+    chunk.write_bytes(np.full_like(indices, indices[0]).tobytes())
+    with pytest.raises(CorruptStoreError, match="in-lists are others than those in its out-lists"):
+        oocgraph.topological_generations(oocgraph.open_graph(tmp_path / "g.zarr"))
+
+
+@pytest.mark.parametrize("kind", ["layers", "path"])
+def test_narrow_generations_that_do_not_fit_are_followed_by_rows(tmp_path, monkeypatch, kind):
+    """Each row is read once: a page, and one that says where it is."""
+    rng, n = np.random.default_rng(4), 10_000
+    order = rng.permutation(n)
+    source, layer = (np.arange(n - 1), 1) if kind == "path" else (np.repeat(np.arange(n - 50), 4), 50)
+    target = source // layer * layer + layer + rng.integers(0, layer, source.size)
+    graph = oocgraph.build_csr((order[source], order[target]), tmp_path / "g.zarr", directed=True)
+    expected = oocgraph.topological_generations(graph).generation
+    monkeypatch.setattr(topological, "has_room", lambda *_: False)
+    found = oocgraph.topological_generations(graph)
+    np.testing.assert_array_equal(found.generation, expected)
+    assert found.bytes_requested < 20 * graph.edge_bytes + 2 * 4096 * n
+    if kind == "path":
+        np.testing.assert_array_equal(found.generation[order], np.arange(n))
 
 
 def test_long_paths_are_followed_in_memory(tmp_path):
