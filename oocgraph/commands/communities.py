@@ -22,7 +22,7 @@ label_propagation = values_command(
     + _METRICS,
     _seed,
     click.option("--max-iter", type=int, default=100, show_default=True, help="Maximum number of iterations; more are an error."),
-    weight_options, has_top=False,
+    weight_options, num_shown=0,
 )  # fmt: skip
 
 louvain = values_command(
@@ -34,5 +34,5 @@ louvain = values_command(
     _seed,
     click.option("--resolution", type=float, default=1.0, show_default=True, help="Above 1 communities get smaller, below 1 larger."),
     click.option("--threshold", type=float, default=1e-7, show_default=True, help="Stop when modularity grows by no more than this."),
-    weight_options, has_top=False,
+    weight_options, num_shown=0,
 )  # fmt: skip

@@ -12,14 +12,13 @@ from oocgraph.commands.clusters import Place, client_options, peak_name
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
-    emit,
     json_option,
     overwrite_option,
     progress_bars,
     resources_options,
     where_option,
 )
-from oocgraph.commands.tables import SHOWN_BINS, print_histogram
+from oocgraph.commands.values import emit_groups, top_option
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
@@ -31,13 +30,14 @@ if TYPE_CHECKING:
 @resources_options
 @check_pages_option
 @client_options
+@top_option(0)
 @click.option("--out", metavar="FILE", help="Write vertices and components: .zarr, .parquet or .csv.")
 @overwrite_option
 @click.option("--validate", is_flag=True, help="Check the result by a code that shares nothing with it, reading every edge once.")
 @json_option
 def components(
     graph: str, *, where: str | None,
-    resources: Resources, place: Place, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool,
+    resources: Resources, place: Place, num_top: int, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Find the connected components of the graph store GRAPH; of a directed graph, the weakly connected ones.
 
@@ -45,7 +45,7 @@ def components(
 
     It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
-    Shown are the components of each size, then metrics; with --quiet, neither.
+    Shown are the components of each size, the largest with --top, then metrics; with --quiet, none of it.
 
     Metrics: plane_bytes is what was read of the vertices' first neighbours, bytes_requested that and the lists of vertices outside of the
     largest component; bytes_read is the larger of the bytes requested and the device bytes of this process. On a cluster, exchange says
@@ -72,8 +72,10 @@ def components(
         validated = perf_counter()
         if out is not None:
             result.write(out, overwrite=overwrite)
-    seconds = {"result_seconds": perf_counter() - validated} | ({"validation_seconds": validated - began} if validate else {})
+        written = perf_counter()
+        best = result.top(num_top)
+    seconds = {"result_seconds": written - validated} | ({"validation_seconds": validated - began} if validate else {})
     fields = {**result.summary(), **seconds}
     fields.pop("peak_host_bytes")
     fields[peak_name(client)] = sampler.peak_bytes
-    emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))
+    emit_groups(result, fields, best, as_json=as_json)

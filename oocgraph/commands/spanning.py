@@ -14,5 +14,5 @@ spanning_forest = values_command(
     device bytes of this process.
     """,
     weight_options,
-    has_top=False,
+    num_shown=None,
 )  # fmt: skip

@@ -33,7 +33,7 @@ scc = values_command(
 
     Each component is named after its vertex with the smallest id; largest is how many vertices the largest one has."""
     + _METRICS,
-    has_top=False,
+    num_shown=0,
 )  # fmt: skip
 
 topological_generations = values_command(
@@ -42,7 +42,7 @@ topological_generations = values_command(
 
     The generation of a vertex is the number of edges on the longest path to it. A graph with cycles is an error, which names one."""
     + _METRICS,
-    has_top=False,
+    num_shown=None,
 )  # fmt: skip
 
 

@@ -6,10 +6,10 @@ Out: the command.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from time import perf_counter
 from typing import Any
 
@@ -32,7 +32,7 @@ Option = Callable[[Any], Any]
 
 
 def values_command(
-    name: str, function: str, text: str, *options: Option, has_top: bool = True, on_cluster: bool = False
+    name: str, function: str, text: str, *options: Option, num_shown: int | None = 10, on_cluster: bool = False
 ) -> click.Command:  # fmt: skip
     """Return a command that calls a public function of oocgraph.
 
@@ -46,8 +46,8 @@ def values_command(
         Help.
     options
         Its own options, in the order of the help.
-    has_top
-        Whether the largest values are of interest.
+    num_shown
+        How many of the largest values, or groups, are shown unless that is asked for; None: they are of no interest.
     on_cluster
         Whether the function takes a client.
     """
@@ -70,28 +70,48 @@ def values_command(
             if out is not None:
                 result.write(out, overwrite=overwrite)
             written = perf_counter()
-            best = result.top(num_top) if has_top else []
+            best = [] if num_shown is None else result.top(num_top)
         fields = {**result.summary(), "result_seconds": written - began}
         fields.pop("peak_host_bytes")
         fields[peak_name(client)] = sampler.peak_bytes
         column = next(iter(result.columns))
-        if has_top:
+        if result.groups:
+            emit_groups(result, fields, best, as_json=as_json)
+        elif num_shown is None:
+            emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))
+        else:
             fields["top"] = [{"vertex": vertex, column: value} for vertex, value in best]
-        rows = [{"vertex": str(vertex), column: value} for vertex, value in best]
-        show = partial(print_table, rows) if has_top else lambda: print_histogram(result.histogram(SHOWN_BINS))
-        emit(fields, as_json=as_json, title=repr(result), answer=show)
+            rows = [{"vertex": str(vertex), column: value} for vertex, value in best]
+            emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_table(rows))
 
     call.__doc__, call.__name__ = text, name
-    top = click.option(
-        "--top", "num_top", type=click.IntRange(min=0), default=10, show_default=True,
-        help="Vertices to show, those with the largest values.",
-    )  # fmt: skip
     out = click.option("--out", metavar="FILE", help="Write vertices and values: .zarr, .parquet or .csv.")
     cluster = (client_options,) if on_cluster else ()
-    top_options = (top,) if has_top else ()
+    top_options = () if num_shown is None else (top_option(num_shown),)
     shared: tuple[Option, ...] = (resources_options, check_pages_option, *cluster, *top_options, out, overwrite_option, json_option)
     decorated = reduce(lambda command, option: option(command), reversed((*options, *shared)), call)
     return click.command(name)(click.argument("graph", metavar="GRAPH")(decorated))
+
+
+def top_option(num_shown: int) -> Option:
+    """Return ``--top``, of the largest values, or of groups of which none are shown by default."""
+    what = (
+        "Vertices to show, those with the largest values." if num_shown else "Groups to show, the largest, with their numbers of vertices."
+    )
+    return click.option("--top", "num_top", type=click.IntRange(min=0), default=num_shown, show_default=True, help=what)
+
+
+def emit_groups(result: Any, fields: dict[str, Any], best: Iterable[tuple[Any, int]], *, as_json: bool) -> None:
+    """Print metrics of groups of vertices, how many there are of each size, and the largest if they are asked for."""
+    name = next(iter(result.columns))
+    rows = [{name: group, "num_vertices": size} for group, size in best]
+
+    def show() -> None:
+        print_histogram(result.histogram(SHOWN_BINS))
+        if rows:
+            print_table({**row, name: str(row[name])} for row in rows)
+
+    emit(fields | ({"top": rows} if rows else {}), as_json=as_json, title=repr(result), answer=show)
 
 
 def weight_options(command: Any) -> Any:

@@ -88,6 +88,16 @@ class ComponentsResult(VertexResult):
         """
         return self._look_up("component", ids)
 
+    def top(self, count: int = 10) -> list[tuple[Any, int]]:
+        """Names and numbers of vertices of the largest components; of equals, the smaller id first. Holds 4 bytes a vertex.
+
+        Raises
+        ------
+        ArgumentError
+            `count` is no whole number, or negative.
+        """
+        return self._top_groups(self.stored_component, count)
+
     def _histogram(self, max_bins: int) -> Histogram:
         sizes = sizes_of_groups(self.stored_component, self.ids.num_ids - self.stored_component.size)
         return make_histogram(sizes, name="size", things="components", max_bins=max_bins)

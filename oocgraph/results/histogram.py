@@ -106,7 +106,7 @@ def _bins_of(values: Array, edges: Array, *, is_even: bool) -> Array:
 
 
 def sizes_bytes(num_rows: int) -> int:
-    """Return what `sizes_of_groups` holds."""
+    """Return what `sizes_of_groups` and `group_sizes` hold: 4 bytes for each vertex, or 8 where sizes may be larger."""
     return num_rows * (4 if num_rows < 2**32 else 8)
 
 
@@ -115,14 +115,18 @@ def sizes_of_groups(member_of: Array, num_alone: int) -> Parts:
 
     Notes
     -----
-    Holds 4 bytes for each vertex, or 8 where sizes may be larger (`sizes_bytes`).
+    Holds `sizes_bytes`.
     """
+    every = with_others(group_sizes(member_of), 1, member_of.size + num_alone)
+    return lambda: (part[part > 0] for part in every())
+
+
+def group_sizes(member_of: Array) -> Array:
+    """Return how many vertices are in the group that is named after each vertex: (num_vertices,) uint32, or int64 of 2**32 and more."""
     sizes = np.zeros(member_of.size, np.uint32 if member_of.size < 2**32 else np.int64)
     for part in in_parts(member_of):
         np.add.at(sizes, part, 1)
-
-    every = with_others(sizes, 1, sizes.size + num_alone)
-    return lambda: (part[part > 0] for part in every())
+    return sizes
 
 
 def with_others(values: Array, value: float, size: int) -> Parts:

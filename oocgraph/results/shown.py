@@ -14,9 +14,9 @@ import numpy as np
 
 from oocgraph.errors import ArgumentError, MissingDependencyError
 from oocgraph.listing import html_listing, is_single
-from oocgraph.results.histogram import Histogram, finite, make_histogram
+from oocgraph.results.histogram import Histogram, finite, group_sizes, make_histogram
 from oocgraph.results.mapping import VertexMapping
-from oocgraph.store.columns import as_numpy, taken
+from oocgraph.store.columns import Ids, as_numpy, taken
 from oocgraph.store.vertices import VertexIds
 from oocgraph.text import counted, format_number
 from oocgraph.types import Array
@@ -138,15 +138,37 @@ class Shown(VertexMapping):
         ArgumentError
             `count` is no whole number, or negative.
         """
-        count = whole("count", count, least=0)
-        best: list[tuple[Any, float]] = []
-        for block in self.blocks(TOP_VERTICES, columns=(column,)) if count else ():
-            values, floor = getattr(block, column), best[-1][1] if len(best) == count else -np.inf
-            (places,) = np.nonzero(values > floor)
-            places = places[np.argsort(-values[places], kind="stable")[:count]]
-            found = zip(as_numpy(taken(block.vertices, places)).tolist(), values[places].tolist(), strict=True)
-            best = sorted([*best, *found], key=lambda pair: -pair[1])[:count]
-        return best
+        return _best(((block.vertices, getattr(block, column)) for block in self.blocks(TOP_VERTICES, columns=(column,))), count)
+
+    def _top_groups(self, member_of: Array, count: int) -> list[tuple[Any, int]]:
+        """Ids and sizes of the largest groups, as `_top`, by the store number of the vertex that the group of each vertex is named after.
+
+        Raises
+        ------
+        ArgumentError
+            `count` is no whole number, or negative.
+        """
+        sizes = group_sizes(member_of) if whole("count", count, least=0) else np.empty(0, np.int64)
+
+        def parts() -> Iterator[tuple[Ids, Array]]:
+            for vertices, numbers in self.ids.stored_blocks(TOP_VERTICES):
+                named = np.ones(numbers.size, np.int64)  # isolated vertices are groups of their own
+                named[numbers >= 0] = sizes[numbers[numbers >= 0]]
+                yield vertices, named
+
+        return _best(parts(), count, above=0)
+
+
+def _best(parts: Iterator[tuple[Ids, Array]], count: int, *, above: float = -np.inf) -> list[tuple[Any, Any]]:
+    """Return ids and values of those with the largest values, in descending order; of equals, the one that comes first."""
+    count = whole("count", count, least=0)
+    best: list[tuple[Any, Any]] = []
+    for vertices, values in parts if count else ():
+        (places,) = np.nonzero(values > (best[-1][1] if len(best) == count else above))
+        places = places[np.argsort(-values[places], kind="stable")[:count]]
+        found = zip(as_numpy(taken(vertices, places)).tolist(), values[places].tolist(), strict=True)
+        best = sorted([*best, *found], key=lambda pair: -pair[1])[:count]
+    return best
 
 
 def whole(name: str, value: Any, *, least: int) -> int:

@@ -11,6 +11,7 @@ class StrongComponentsResult(ValuesResult):
 
     algorithm = "strong components"
     columns = {"component": ID}
+    groups = "components"
 
 
 class GenerationsResult(ValuesResult):

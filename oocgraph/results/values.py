@@ -41,8 +41,8 @@ class ValuesResult(VertexResult):
         As of `oocgraph.results.base.VertexResult`.
     """
 
-    groups: ClassVar[str] = "components"
-    """What a first column of ids makes of vertices."""
+    groups: ClassVar[str] = ""
+    """What a first column of ids makes of vertices; empty: none."""
 
     metrics = ("seconds", "bytes_read", "bytes_requested", "edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds")
 
@@ -87,15 +87,19 @@ class ValuesResult(VertexResult):
         """
         return self._look_up(self._chosen(column), ids)
 
-    def top(self, count: int = 10, column: str | None = None) -> list[tuple[Any, float]]:
+    def top(self, count: int = 10, column: str | None = None) -> list[tuple[Any, Any]]:
         """Ids and values of the vertices whose values are largest in a column, by default the first; of equals, the smaller id first.
+
+        Of components and communities, the largest ones: their names and numbers of vertices. Holds 4 bytes a vertex.
 
         Raises
         ------
         ArgumentError
-            `count` is no whole number, or negative; it has no such column, or the column has ids.
+            `count` is no whole number, or negative; it has no such column, or the column has ids that are not groups.
         """
         chosen = self._chosen(column)
+        if self.groups and chosen == next(iter(self.columns)):
+            return self._top_groups(self.stored[chosen], count)
         if self.columns[chosen] == ID:
             numbers = [name for name, kind in self.columns.items() if kind != ID]
             remedy = f"; name another column: {', '.join(numbers)}" if numbers else ""

@@ -182,9 +182,9 @@ def test_results_can_be_copied_and_name_their_columns(tmp_path):
         for call in (lambda result=result: result.of("a", "x"), lambda result=result: result.top(1, "x")):
             with pytest.raises(ArgumentError, match=f"{type(result).__name__} has no column 'x'; it has {next(iter(result.columns))}"):
                 call()
-    with pytest.raises(ArgumentError, match=r"community has ids, of which none is the largest$"):
-        oocgraph.louvain(graph).top()
     with pytest.raises(ArgumentError, match="parent has ids, of which none is the largest; name another column: weight"):
         oocgraph.minimum_spanning_forest(graph).top()
     assert oocgraph.minimum_spanning_forest(graph).top(1, "weight") == [("a", 1.0)]
+    with pytest.raises(ArgumentError, match="count is -1"):
+        oocgraph.louvain(graph).top(-1)
     oocgraph.betweenness_centrality(graph, 1).plot()  # that of its source is NaN

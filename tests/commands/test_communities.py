@@ -28,6 +28,17 @@ def test_communities_are_written(run, graph, tmp_path, name):
     assert "modularity" in run(name, graph).stdout
 
 
+@pytest.mark.parametrize(("name", "column"), [("louvain", "community"), ("components", "component")])
+def test_the_largest_groups_are_shown(run, graph, name, column):
+    top = [{column: 0, "num_vertices": 3}, {column: 3, "num_vertices": 3}, {column: 6, "num_vertices": 1}]
+    if name == "components":
+        top = [{column: 0, "num_vertices": 6}, {column: 6, "num_vertices": 1}]
+    assert run(name, graph, "--top", 5, "--json").json["top"] == top
+    assert run(name, graph, "--top", 1, "--json").json["top"] == top[:1]
+    assert "top" not in run(name, graph, "--json").json
+    assert "vertices" in run(name, graph, "--top", 1).stdout.partition("seconds")[0]
+
+
 def test_bad_input_is_said_in_options(refused, graph):
     refused("louvain", graph, "--resolution", -1, words=["--resolution is -1"])
     refused("label-propagation", graph, "--max-iter", 0, words=["--max-iter is 0"])
