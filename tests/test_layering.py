@@ -51,7 +51,7 @@ ALLOWED = {
     "cupy": {"arrays", "kernels.gpu"},
     "IPython": {"progress"},
     "matplotlib": {"results.plot"},
-    "networkx": {"bench", "networkx_backend"},
+    "networkx": {"bench", "networkx_backend", "store.to_networkx"},
     "zarr": {"store", "bench.results"},
     "dask": {
         "config",

@@ -18,13 +18,8 @@ from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget, effective_budget_bytes, format_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.in_memory import build_bytes, build_in_memory
+from oocgraph.store.to_networkx import made, networkx_bytes
 from oocgraph.types import Array
-
-EDGE_BYTES = 500
-"""Bytes that an edge of a graph of NetworkX takes at most, its share of the nodes included (measured 250 to 450)."""
-
-PARALLEL_EDGE_BYTES = 700
-"""The same of a multigraph (measured 450 to 550)."""
 
 WEIGHT = "weight"
 """Column of the weights of a converted graph, whatever the attribute is called."""
@@ -210,20 +205,11 @@ def to_networkx(graph: Any) -> Any:
     """
     if isinstance(graph, ConvertedGraph):
         return graph.original
-    is_multigraph = graph.is_multigraph()
-    check_size(graph, graph.num_vertices + graph.num_edges, PARALLEL_EDGE_BYTES if is_multigraph else EDGE_BYTES)
-    kinds = (nx.MultiGraph, nx.MultiDiGraph) if is_multigraph else (nx.Graph, nx.DiGraph)
-    found = kinds[graph.attributes.directed]()
-    found.add_nodes_from(graph)
-    stored = list(graph.attributes.columns)
-    names = [graph.attributes.weight_name or name if name == WEIGHT else name for name in stored]
-    for batch in graph.edges(columns=stored):
-        source, target, *columns = (column.to_pylist() for column in batch.columns)
-        found.add_edges_from((u, v, dict(zip(names, values, strict=True))) for u, v, *values in zip(source, target, *columns, strict=True))
-    return found
+    check_size(graph)
+    return made(graph)
 
 
-def check_size(graph: CSRStore, num_edges: int, edge_bytes: int) -> None:
+def check_size(graph: CSRStore) -> None:
     """Refuse a graph of NetworkX that would not fit in memory.
 
     Raises
@@ -231,9 +217,9 @@ def check_size(graph: CSRStore, num_edges: int, edge_bytes: int) -> None:
     BudgetError
         It would not.
     """
-    limit = effective_budget_bytes(nx.config.backends["oocgraph"].memory_budget)
-    if num_edges * edge_bytes > limit:
+    limit, needed = effective_budget_bytes(nx.config.backends["oocgraph"].memory_budget), networkx_bytes(graph)
+    if needed > limit:
         raise BudgetError(
-            f"{graph.url}: {num_edges:,} vertices and edges as a graph of NetworkX take about {format_bytes(num_edges * edge_bytes)}, and "
-            f"the memory budget is {format_bytes(limit)}; use functions that the backend has, or oocgraph's own"
+            f"{graph.url}: {graph.num_vertices:,} vertices and {graph.num_edges:,} edges as a graph of NetworkX take about "
+            f"{format_bytes(needed)}, and the memory budget is {format_bytes(limit)}; use functions that the backend has, or oocgraph's own"
         )

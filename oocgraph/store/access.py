@@ -248,6 +248,40 @@ class GraphAccess:
         return part
 
     @known_keywords
+    def to_networkx(self, *, memory_budget: str | int | None = None) -> Any:
+        """Return the graph as one of NetworkX, in memory, with the edge columns as attributes.
+
+        Parameters
+        ----------
+        memory_budget
+            Bytes that the process may hold; by default most of what the machine leaves.
+
+        Returns
+        -------
+        networkx.Graph, DiGraph, MultiGraph or MultiDiGraph
+            A graph whose build has kept duplicates has several edges between two nodes. Isolated vertices are nodes.
+
+        Raises
+        ------
+        BudgetError
+            It does not fit: a node or an edge takes up to 500 bytes, an edge of a multigraph 700.
+        MissingDependencyError
+            NetworkX is not installed.
+
+        Notes
+        -----
+        Functions of NetworkX take the graph itself, too, of any size. This is for the others, and for parts, such as those of `subgraph`.
+
+        Examples
+        --------
+        >>> from oocgraph import build_csr
+        >>> graph = build_csr((["a", "a", "b"], ["b", "c", "c"]))
+        >>> graph.ego("a").to_networkx().edges
+        EdgeView([('a', 'b'), ('a', 'c'), ('b', 'c')])
+        """
+        return _module("to_networkx").to_networkx(self, memory_budget=memory_budget)
+
+    @known_keywords
     def ego(self, vertex: Any, k: int = 1, *, direction: str = "out", memory_budget: str | int | None = None) -> MemoryGraph:
         """Return a vertex, all within `k` edges of it, and all edges between them, as a graph in memory.
 
