@@ -174,7 +174,7 @@ def _of_edges(edges: EdgeSource, source: Any, options: BuildOptions, threads: in
     if num_rows is None:
         num_rows = sample.num_rows if sample.is_all else edges.likely_rows
     if num_rows is None:
-        num_rows = _text_rows(source, edges)
+        num_rows = _text_rows(edges)
     num_vertices = sample.num_vertices(num_rows, edges)
     directed = bool(edges.directed) if options.directed is None else options.directed
     num_edges = sample.num_edges(directed=directed) if sample.is_all else num_rows
@@ -274,13 +274,12 @@ def _as_integers(ids: Any) -> tuple[Array, float]:
     return Placed.of([ids]).hashes(1).view(np.int64), ids.nbytes / max(1, len(ids)) - 8
 
 
-def _text_rows(source: Any, edges: EdgeSource) -> int:
-    """Return about how many lines a text file has, by the length of those at its beginning."""
-    path = Path(source)
-    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
-    size = sum(one.stat().st_size for one in files)
-    with files[0].open("rb") as raw:
-        zipped = files[0].suffix == ".gz"
+def _text_rows(edges: EdgeSource) -> int:
+    """Return about how many lines text files have, by the length of those at the beginning of the largest."""
+    files = [one.path for one in getattr(edges, "files", ())]
+    size, largest = sum(one.stat().st_size for one in files), max(files, key=lambda one: one.stat().st_size)
+    with largest.open("rb") as raw:
+        zipped = largest.suffix == ".gz"
         begin = (gzip.GzipFile(fileobj=raw) if zipped else raw).read(1 << 20)
         consumed = raw.tell() if zipped else len(begin)
     lines = begin.count(b"\n")

@@ -47,7 +47,7 @@ def _dtypes(_context: click.Context, _option: click.Parameter, values: tuple[str
 def build(source: str, out: str, *, as_json: bool, memory: str | None, append: bool, **options: Any) -> None:
     """Build the graph store OUT.zarr from SOURCE.
 
-    SOURCE is Parquet (a file, a folder or a quoted glob), CSV or TSV (also .gz), Matrix Market (.mtx), NumPy (.npy, .npz),
+    SOURCE is Parquet, CSV or TSV (also .gz; a file, a folder or a quoted glob), Matrix Market (.mtx), NumPy (.npy, .npz),
     SciPy (.npz) or GAPBS (.el, .wel, .sg, .wsg). Vertex ids are integers from 0 to 2**63 - 1, or strings.
     """
     from oocgraph.ingest.payload import MEANT

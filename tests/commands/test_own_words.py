@@ -137,7 +137,8 @@ def test_a_folder_of_several_formats_is_refused(refused, tmp_path):
     (folder / "notes.md").touch()
     assert oocgraph.build_csr(folder).num_edges == 1
     (folder / "b.csv").write_text("1,3\n")
-    refused("build", folder, tmp_path / "g.zarr", words=["holds a.parquet and b.csv", "only Parquet files are read together"])
+    words = ["b.csv cannot be read together with", "a.parquet", "only Parquet files are, or only text"]
+    refused("build", folder, tmp_path / "g.zarr", words=words)
 
 
 def test_weights_that_are_declined(tmp_path):

@@ -35,13 +35,17 @@ def test_extension_in_capitals(tmp_path):
 
 
 def test_folders(tmp_path):
-    refused(tmp_path, "no Parquet file")
+    refused(tmp_path, "holds no edge list", ".parquet", ".csv")
     zarr.create_group(tmp_path / "graph.zarr")
     refused(tmp_path / "graph.zarr", "a graph store already", "open_graph")
     refused(str(tmp_path / "*.parquet"), "no file matches")
     (tmp_path / "a.csv").write_text("1,2\n")
     (tmp_path / "b.csv").write_text("1,2\n")
-    refused(str(tmp_path / "*.csv"), "a.csv is not Parquet", "convert")
+    refused(tmp_path, "a.csv has no header", f"{tmp_path}/*.csv")
+    assert open_source(str(tmp_path / "*.csv")).description == str(tmp_path / "*.csv")
+    (tmp_path / "b.csv").rename(tmp_path / "b.npy")
+    refused(str(tmp_path / "[ab].*"), "b.npy cannot be read together with", "a.csv", "convert")
+    refused([tmp_path / "b.npy", tmp_path / "a.csv"], "b.npy cannot be read together with", "a.csv")
     assert open_source(str(tmp_path / "a*.csv")).id_kind == "int64"
 
 

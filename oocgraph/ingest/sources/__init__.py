@@ -38,8 +38,8 @@ def open_source(
     Parameters
     ----------
     source
-        A path (one file; for Parquet also a folder, a glob, a list or a URL), or an object: a pair of arrays, which is a tuple
-        (sources, targets) or a list of two arrays or lists, or an array (num_edges, 2), each of NumPy or Dask; a list of tuples
+        A path (one file; for Parquet and text also a folder, a glob or a list; for Parquet a URL), or an object: a pair of arrays, which is
+        a tuple (sources, targets) or a list of two arrays or lists, or an array (num_edges, 2), each of NumPy or Dask; a list of tuples
         (source, target), however many; a SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars table; a
         pyarrow dataset, a Polars lazy frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``).
     source_column, target_column
@@ -86,6 +86,9 @@ _FORMATS = {
     **{extension + gz: "text.open_text_edges" for extension in _TEXT for gz in ("", ".gz")},
 }
 """Module and function of this package that opens files of each extension; it is loaded with the libraries that it needs at first use."""
+
+_TOGETHER = {"parquet.open_parquet": "parquet.open_parquet", "text.open_text_edges": "text.open_text_files"}
+"""What opens several files of those that can be read together, by what opens one."""
 
 
 def _opener(name: str) -> Callable[..., Source]:
@@ -146,21 +149,17 @@ def _open_folder(path: Path, request: Request) -> Source:
             "add its edges to another with merge_graphs"
         )
     seen = sorted(file for file in path.rglob("*") if not any(map(is_hidden, file.relative_to(path).parts)))
-    files = [file for file in seen if file.suffix.lower() in {".parquet", ".pq"}]
-    if files and (other := next((file for file in seen if _extension(file) not in {".parquet", ".pq", None}), None)) is not None:
-        raise InputError(
-            f"{path}: the folder holds {files[0].name} and {other.relative_to(path)}, and only Parquet files are read together; name the "
-            "Parquet files by a pattern, or convert the others"
-        )
+    files = [file for file in seen if _extension(file) is not None]
     if not files:
-        raise InputError(f"{path}: the folder holds no Parquet file (.parquet, .pq); name a file of another format itself")
-    return _open_many(files, str(path), request)
+        raise InputError(f"{path}: the folder holds no edge list; known are: {', '.join(_FORMATS)}")
+    return _open_many(files, str(path), request, are_named=False)
 
 
 def _open_glob(text: str, request: Request) -> Source:
     from glob import glob
 
-    files = sorted(Path(name) for name in glob(text, recursive=True))
+    found = sorted(Path(name) for name in glob(text, recursive=True))
+    files = [file for file in found if not is_hidden(file.name)] or found
     if not files:
         raise InputNotFoundError(f"{text}: no file matches; check the pattern")
     if len(files) == 1:
@@ -175,11 +174,20 @@ def _open_list(files: list[Path], request: Request) -> Source:
     return _open_path(str(files[0]), request) if len(files) == 1 else _open_many(files, f"{files[0]} and {len(files) - 1} more", request)
 
 
-def _open_many(files: list[Path], description: str, request: Request) -> Source:
-    other = next((file for file in files if _extension(file) not in {".parquet", ".pq"}), None)
+def _open_many(files: list[Path], description: str, request: Request, *, are_named: bool = True) -> Source:
+    if len(files) == 1 and not are_named:
+        return _open_path(str(files[0]), request)
+    openers = {file: _TOGETHER.get(_FORMATS.get(_extension(file) or "", "")) for file in files}
+    other = next((file for file, opener in openers.items() if opener is None or opener != openers[files[0]]), None)
     if other is not None:
-        raise InputError(f"{description}: {other} is not Parquet; only Parquet files are read together, name one file or convert them")
-    return _with_files(files, lambda: _opener(_FORMATS[".parquet"])(files, request, description))
+        one = files[1] if other == files[0] else files[0]
+        raise InputError(
+            f"{description}: {other} cannot be read together with {one}; only Parquet files are, or only text ({', '.join(_TEXT)}), so "
+            "name one file, or those of one format by a pattern, or convert them"
+        )
+    opener = str(openers[files[0]])
+    options = {"are_named": are_named} if opener.startswith("text.") else {}
+    return _with_files(files, lambda: _opener(opener)(files, request, description, **options))
 
 
 def _open_object(source: Any, request: Request) -> Source:

@@ -58,7 +58,7 @@ def open_matrix_market(path: Path, request: Request) -> Source:
 
     def stream(block_rows: int) -> Iterator[EdgeBlock]:
         num_read = 0
-        for block in parsed_blocks(path, dialect, layout, block_rows):
+        for block in parsed_blocks([(path, dialect)], layout, block_rows):
             yield block
             num_read = block.first_row + len(block.source)
         if num_read != header.num_entries:

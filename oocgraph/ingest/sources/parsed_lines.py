@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -72,12 +72,13 @@ def _parsed(data: bytes | memoryview, block: LineBlock, first_row: int, dialect:
     return table
 
 
-def parsed_blocks(path: Path, dialect: Dialect, layout: Layout, block_rows: int) -> Iterator[EdgeBlock]:
-    """Parse a file with an edge on each line."""
+def parsed_blocks(files: Sequence[tuple[Path, Dialect]], layout: Layout, block_rows: int) -> Iterator[EdgeBlock]:
+    """Parse files with an edge on each line, one after the other."""
     first_row = 0
-    for batch, block, row in row_batches(path, dialect, block_rows):
-        yield _edges(batch, partial(line_place, block, first_row=row), first_row, dialect, layout)
-        first_row += batch.num_rows
+    for path, dialect in files:
+        for batch, block, row in row_batches(path, dialect, block_rows):
+            yield _edges(batch, partial(line_place, block, first_row=row), first_row, dialect, layout)
+            first_row += batch.num_rows
 
 
 def _edges(batch: Any, place_of: Callable[[str], Place], first_row: int, dialect: Dialect, layout: Layout) -> EdgeBlock:

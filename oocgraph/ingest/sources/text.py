@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -31,10 +31,10 @@ from oocgraph.errors import InputError
 from oocgraph.ingest.sources.arrow_values import arrow_layout
 from oocgraph.ingest.sources.bad_lines import MISSING, refuse_quotes
 from oocgraph.ingest.sources.columns import Columns, choose_columns, usual_pair
-from oocgraph.ingest.sources.ids import MAX_ID
 from oocgraph.ingest.sources.lines import Comments, Dialect, LineBlock, decoded, line_blocks, split_line
 from oocgraph.ingest.sources.parsed_lines import parsed_blocks
 from oocgraph.ingest.sources.source import Request, Source, file_bytes, single_stream
+from oocgraph.types import IdKind
 
 logger = logging.getLogger(__name__)
 
@@ -53,13 +53,76 @@ _NUMBER_LIKE = re.compile(r"[-+.]?\d", re.ASCII)
 _MAY_BE_NUMBER = re.compile(r"[-.\diIn#N\s]|$")
 """Matches the beginning of every field that is a number or a missing value: most names need no other test than this one."""
 
-FieldKind = Literal["integer", "float", "missing", "text"]
+FieldKind = Literal["missing", "integer", "float", "text"]
+KINDS: tuple[FieldKind, ...] = ("missing", "integer", "float", "text")
+"""Each is what values of it and of those before it have in common."""
+
+TYPES = {"missing": pa.float64(), "integer": pa.int64(), "float": pa.float64(), "text": pa.large_string()}
+"""Arrow types; an integer that has no place in int64 is refused with its line when it is read."""
 
 
 def open_text_edges(path: Path, request: Request) -> Source:
     """Open a text file, or one in a .gz."""
-    num_bytes = file_bytes(path)
-    description, extension = str(path), _text_extension(path)
+    return _opened([_looked_at(path, request)], request, str(path))
+
+
+def open_text_files(paths: Sequence[Path], request: Request, description: str, *, are_named: bool) -> Source:
+    """Open text files that are read together, in this order.
+
+    Parameters
+    ----------
+    are_named
+        Whether the user has named files or a pattern; of a folder, several are read only if their headers tell what they are.
+
+    Raises
+    ------
+    InputError
+        They have not the same columns, or ids are numbers in one and names in another.
+    """
+    files = [_looked_at(path, request) for path in paths]
+    first = files[0]
+    if len(files) > 1 and not (are_named or first.sample.skip_rows):
+        raise InputError(
+            f"{description}: {first.path} has no header that tells whether it and the others hold the same; name those to be read by a "
+            f"list or a pattern, such as {description}/*{first.path.suffix}"
+        )
+    for other in files[1:]:
+        if other.sample.columns != first.sample.columns or other.sample.skip_rows != first.sample.skip_rows:
+            raise InputError(
+                f"{description}: {other.path} has {_said(other)}, and {first.path} {_said(first)}; files that are read together have the "
+                "same columns, so name others by themselves"
+            )
+    by_kind = {one.kind: one for one in reversed(files) if one.sample.rows}
+    if len(by_kind) > 1:
+        raise InputError(
+            f"{description}: ids of {by_kind['string'].path} are names, those of {by_kind['int64'].path} are numbers; give "
+            "id_kind='string', which takes all ids as text"
+        )
+    return _opened(files, request, description)
+
+
+@dataclass(frozen=True, slots=True)
+class _LookedAt:
+    """What a file is, by its first lines.
+
+    Attributes
+    ----------
+    kind
+        Kind of its ids.
+    row_bytes, likely_rows
+        Bytes of a line, about, and lines, where that can be told.
+    """
+
+    path: Path
+    sample: _Sample
+    kind: IdKind
+    row_bytes: int
+    likely_rows: int | None
+
+
+def _looked_at(path: Path, request: Request) -> _LookedAt:
+    """Look at the first lines of a file."""
+    num_bytes, extension = file_bytes(path), _text_extension(path)
     first = next(line_blocks(path, SAMPLE_BYTES), None)
     if first is None:
         raise InputError(f"{path} has nothing in it (0 bytes when decompressed); write the edge list again, or name another file")
@@ -69,21 +132,34 @@ def open_text_edges(path: Path, request: Request) -> Source:
         with_signs = _sampled(first, extension, request, "first")
         _refuse_unclear(path, sample, with_signs)
         sample = with_signs if kind == "string" else sample
-    names, ends = sample.names, sample.ends
-    types = sample.types | dict.fromkeys(ends, pa.large_string()) if kind == "string" else sample.number_types
-    types = types | {
-        names.index(name): pa.large_string() if dtype == "string" else pa.from_numpy_dtype(np.dtype(dtype))
-        for name, dtype in request.dtypes.items()
-        if name in sample.columns.edge and names.index(name) not in ends
-    }
-    layout = arrow_layout(description, sample.columns, lambda name: types[names.index(name)], request)
-    row_bytes = max(1, first.length // max(1, first.count(b"\n")))
-    comments: Comments = "first" if kind == "string" else "anywhere"
-    dialect = Dialect(sample.delimiter, sample.skip_rows, names, types, ends, row_bytes, comments=comments)
     if kind == "string" and sample.has_names and not (sample.skip_rows or request.named or extension in GAPBS_NAMES):
-        _warn_of_header(path, [row for _, row in sample.rows], ends)
+        _warn_of_header(path, [row for _, row in sample.rows], sample.ends)
+    row_bytes = max(1, first.length // max(1, first.count(b"\n")))
     likely_rows = None if path.suffix.lower() == ".gz" else num_bytes // row_bytes
-    return layout.open(single_stream(partial(parsed_blocks, path, dialect, layout)), likely_rows=likely_rows)
+    return _LookedAt(path, replace(sample, rows=sample.rows[:1]), kind, row_bytes, likely_rows)  # there may be thousands of files
+
+
+def _opened(files: Sequence[_LookedAt], request: Request, description: str) -> Source:
+    """Open files with the same columns: the type of each is one that all of its values have, as far as they were looked at."""
+    columns, kind = files[0].sample.columns, next((one.kind for one in files if one.sample.rows), files[0].kind)
+    types: dict[str, Any] = {}
+    for name in columns.read:
+        found = max((one.sample.kinds[name] for one in files), key=KINDS.index)
+        types[name] = TYPES[found]
+        if name in (columns.source, columns.target):
+            types[name] = pa.large_string() if kind == "string" else pa.int64() if found == "text" else types[name]  # refused with its line
+        elif (asked := request.dtypes.get(name)) is not None:
+            types[name] = pa.large_string() if asked == "string" else pa.from_numpy_dtype(np.dtype(asked))
+    layout = arrow_layout(description, columns, types.__getitem__, request)
+    comments: Comments = "first" if kind == "string" else "anywhere"
+    dialects = [(one.path, one.sample.dialect(types, one.row_bytes, comments)) for one in files]
+    rows = [one.likely_rows for one in files if one.likely_rows is not None]
+    return layout.open(single_stream(partial(parsed_blocks, dialects, layout)), likely_rows=sum(rows) if len(rows) == len(files) else None)
+
+
+def _said(file: _LookedAt) -> str:
+    """Say what columns a file has."""
+    return f"the columns {', '.join(file.sample.names)}" if file.sample.skip_rows else f"{len(file.sample.names)} columns without a header"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +172,8 @@ class _Sample:
         As of `Dialect`.
     columns
         Columns that are read.
-    ends
-        Positions of those that hold ids.
-    types
-        Arrow type of each column that is read, by position.
+    kinds
+        What the values of each column that is read are.
     rows
         Number and fields of each row below the header that has as many fields as there are names.
     """
@@ -108,19 +182,23 @@ class _Sample:
     skip_rows: int
     names: tuple[str, ...]
     columns: Columns
-    ends: tuple[int, int]
-    types: dict[int, Any]
+    kinds: dict[str, FieldKind]
     rows: list[tuple[int, list[str]]]
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Positions of the columns that hold ids."""
+        return self.names.index(self.columns.source), self.names.index(self.columns.target)
 
     @property
     def has_names(self) -> bool:
         """Whether an id is text."""
-        return pa.large_string() in [self.types[end] for end in self.ends]
+        return "text" in (self.kinds[self.columns.source], self.kinds[self.columns.target])
 
-    @property
-    def number_types(self) -> dict[int, Any]:
-        """Types where ids are numbers: what is none is refused with its line when it is read."""
-        return self.types | {end: pa.int64() for end in self.ends if self.types[end] == pa.large_string()}
+    def dialect(self, types: Mapping[str, Any], row_bytes: int, comments: Comments) -> Dialect:
+        """Return how lines become columns of some Arrow types."""
+        by_position = {self.names.index(name): kind for name, kind in types.items()}
+        return Dialect(self.delimiter, self.skip_rows, self.names, by_position, self.ends, row_bytes, comments=comments)
 
 
 def _sampled(first: LineBlock, extension: str, request: Request, comments: Comments) -> _Sample:
@@ -135,9 +213,8 @@ def _sampled(first: LineBlock, extension: str, request: Request, comments: Comme
     names, skip_rows = _find_names(path, rows, extension, request)
     columns = _choose(str(path), names, skip_rows, extension, request)
     sample = [(number, row) for (number, _), row in zip(lines[skip_rows:], rows[skip_rows:], strict=True) if len(row) == len(names)]
-    types = {names.index(name): _column_type([row[names.index(name)] for _, row in sample]) for name in columns.read}
-    ends = names.index(columns.source), names.index(columns.target)
-    return _Sample(delimiter, skip_rows, names, columns, ends, types, sample)
+    kinds = {name: _common_kind([row[names.index(name)] for _, row in sample]) for name in columns.read}
+    return _Sample(delimiter, skip_rows, names, columns, kinds, sample)
 
 
 def _refuse_unclear(path: Path, sample: _Sample, with_signs: _Sample) -> None:
@@ -232,20 +309,12 @@ def _field_kind(field: str) -> FieldKind:
 
 
 def _common_kind(fields: Sequence[str]) -> FieldKind:
-    order: tuple[FieldKind, ...] = ("missing", "integer", "float", "text")
-    common = order[0]
+    common = KINDS[0]
     for field in fields:
-        common = max(common, _field_kind(field), key=order.index)
-        if common == order[-1]:  # as of the first name in a column of names
+        common = max(common, _field_kind(field), key=KINDS.index)
+        if common == KINDS[-1]:  # as of the first name in a column of names
             break
     return common
-
-
-def _column_type(fields: Sequence[str]) -> Any:
-    kind = _common_kind(fields)
-    if kind == "integer" and any(abs(int(field)) > MAX_ID for field in fields if _field_kind(field) == "integer"):
-        return pa.int64()  # refused with its line when it is read
-    return {"text": pa.large_string(), "float": pa.float64(), "integer": pa.int64(), "missing": pa.float64()}[kind]
 
 
 def _ids_are_text(path: Path, sample: _Sample) -> bool:

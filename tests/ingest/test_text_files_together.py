@@ -1,0 +1,105 @@
+"""Text files that are read together: the edges of one file that holds all their lines, or a message that names the odd one."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import oocgraph
+from oocgraph.errors import InputError, InputNotFoundError
+from oocgraph.ingest.sources import open_source
+from tests.ingest.helpers import read, refused
+
+HEAD = "source,target,weight,kind\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Make three files of edges, of which one is compressed and one has another order of columns and another delimiter."""
+    path = tmp_path / "days"
+    path.mkdir()
+    (path / "1.csv").write_text(HEAD + "ann,bob,1,a\nbob,cid,2,\n")
+    (path / "2.csv.gz").write_bytes(gzip.compress((HEAD + "cid,dan,3.5,b\n").encode()))
+    (path / "3.tsv").write_text("kind\tweight\ttarget\tsource\nc\t4\tann\tdan\n")
+    (path / "_SUCCESS").touch()
+    return path
+
+
+WANTED = pd.DataFrame(
+    {"source": ["ann", "bob", "cid", "dan"], "target": ["bob", "cid", "dan", "ann"], "weight": [1, 2, 3.5, 4], "kind": ["a", "", "b", "c"]}
+)
+
+
+def test_folders_patterns_and_lists_are_one_table(folder, tmp_path):
+    options = {"columns": ("source", "target", "kind"), "weight": "weight", "directed": True}
+    wanted = oocgraph.build_csr(WANTED, **options)
+    for given in (
+        folder,
+        f"{folder}/*.?s*",
+        [folder / name for name in ("1.csv", "2.csv.gz", "3.tsv")],
+        [f"{folder}/3.tsv", *folder.glob("[12].*")],
+    ):
+        graph = oocgraph.build_csr(given, tmp_path / "g.zarr", overwrite=True, **options)
+        assert graph.attributes.columns == wanted.attributes.columns
+        assert next(graph.edges()).to_pydict() == next(wanted.edges()).to_pydict()
+    oocgraph.append_edges(tmp_path / "g.zarr", folder, columns=options["columns"], weight="weight")
+    assert oocgraph.open_graph(tmp_path / "g.zarr").num_edges == 4
+
+
+def test_rows_are_numbered_through(folder):
+    """So the first of repeated edges is the one of the file that was named first."""
+    (folder / "4.csv").write_text(HEAD + "ann,bob,7,x\n")
+    for files, weight in ((["1.csv", "4.csv"], 1), (["4.csv", "1.csv"], 7)):
+        graph = oocgraph.build_csr([folder / name for name in files], weight="weight", duplicates="first")
+        assert graph.neighbors(["ann"], columns=["weight"])["weight"].to_pylist() == [weight]
+        blocks = [block for stream in open_source([folder / name for name in files]).streams(1) for block in stream()]
+        assert [block.first_row for block in blocks] == [0, 1, 2]
+
+
+def test_a_column_is_what_all_of_its_values_are(folder, tmp_path):
+    (tmp_path / "a.csv").write_text("source,target,x,y,z\n1,2,,3,4\n")
+    (tmp_path / "b.csv").write_text("source,target,x,y,z\n2,3,text,0.5,5\n")
+    (tmp_path / "c.csv").write_text("source,target,x,y,z\n")
+    for names in ("abc", "cba"):
+        source = open_source([tmp_path / f"{name}.csv" for name in names], edge_columns=["x", "y", "z"])
+        assert source.columns == {"x": "string", "y": "float64", "z": "int64"}
+        assert source.id_kind == "int64"
+    assert open_source([tmp_path / "c.csv", folder / "1.csv"]).id_kind == "string"
+
+
+def test_files_without_headers_are_named(tmp_path):
+    (tmp_path / "a.txt").write_text("1 2\n3 4\n")
+    (tmp_path / "b.txt").write_text("5 6\n")
+    refused(tmp_path, "a.txt has no header", "list or a pattern", f"{tmp_path}/*.txt")
+    found = read(open_source(f"{tmp_path}/*.txt"))
+    np.testing.assert_array_equal(found[:2], [[1, 3, 5], [2, 4, 6]])
+    (tmp_path / "b.txt").unlink()
+    assert open_source(tmp_path).id_kind == "int64"  # one file is no question
+
+
+def test_what_does_not_belong_together_is_named(folder, tmp_path):
+    (folder / "9.csv").write_text("source,target,weight\n1,2,3\n")
+    with pytest.raises(InputError, match=r"9.csv has no column 'kind'"):
+        oocgraph.build_csr(folder, columns=("source", "target", "kind"))
+    refused(folder, "ids of", "1.csv are names", "9.csv are numbers", "id_kind='string'")
+    assert oocgraph.build_csr(folder, id_kind="string").num_vertices == 6
+    (folder / "9.csv").write_text("from,to\nx,y\n")
+    refused(folder, "9.csv has the columns from, to", "1.csv the columns source, target, weight, kind", "same columns")
+    (folder / "9.csv").write_text("x,y\n")
+    refused([folder / "1.csv", folder / "9.csv"], "9.csv has 2 columns without a header")
+    (folder / "9.csv").write_text("")
+    refused(folder, "9.csv is empty")
+    (folder / "9.csv").write_text(HEAD + "x,y,1,a\nx,y\n")
+    with pytest.raises(InputError, match=r"9.csv, line 3"):
+        oocgraph.build_csr(folder)
+    with pytest.raises(InputNotFoundError, match=r"8.csv: no such file"):
+        oocgraph.build_csr([folder / "1.csv", folder / "8.csv"])
+
+
+def test_the_command_and_the_estimate_take_them(folder, tmp_path):
+    pattern = f"{folder}/*"
+    for given in (folder, pattern, [folder / "1.csv", folder / "3.tsv"]):
+        assert oocgraph.estimate(given).num_edges > 0
