@@ -19,7 +19,7 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.sources.source import open_file
+from oocgraph.ingest.sources.source import MAX_INFLATION, open_file
 
 BLOCK_BYTES, BLOCK_ROW_BYTES = 4 << 20, 16
 """Bytes of a block at the most, or so many for each row that is asked for: in larger blocks Arrow's threads wait less for each other."""
@@ -184,6 +184,8 @@ def _without_first_comments(data: bytes, delimiter: str) -> bytes:
 
 def line_blocks(path: Path, block_bytes: int) -> Iterator[LineBlock]:
     """Cut a file, or what a .gz holds, into blocks of whole lines."""
+    most = path.stat().st_size * (MAX_INFLATION if path.suffix.lower() == ".gz" else 1) if path.exists() else 0
+    block_bytes = min(block_bytes, most + 1)  # there may be thousands of small files, and a buffer is filled with zeros
     with open_text(path) as file:
         buffer, rest, first_line, start = bytearray(PARSE_BYTES + block_bytes), 0, 1, True
         while True:

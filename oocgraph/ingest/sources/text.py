@@ -38,8 +38,8 @@ from oocgraph.types import IdKind
 
 logger = logging.getLogger(__name__)
 
-SAMPLE_BYTES = 1 << 20
-MAX_SAMPLE_ROWS = 10_000
+MAX_SAMPLE_BYTES, LEAST_SAMPLE_BYTES, MAX_SAMPLE_ROWS, LEAST_SAMPLE_ROWS = 1 << 20, 1 << 16, 10_000, 100
+"""Bytes and rows that are looked at, of all files together; but so many of each."""
 
 DELIMITERS = {".csv": ",;\t ", ".tsv": "\t ", ".txt": "\t,; ", ".el": " ", ".wel": " "}
 """Candidates by extension, the likeliest first; a space stands for any white space."""
@@ -79,7 +79,7 @@ def open_text_files(paths: Sequence[Path], request: Request, description: str, *
     InputError
         They have not the same columns, or ids are numbers in one and names in another.
     """
-    files = [_looked_at(path, request) for path in paths]
+    files = [_looked_at(path, request, 1 / len(paths)) for path in paths]
     first = files[0]
     if len(files) > 1 and not (are_named or first.sample.skip_rows):
         raise InputError(
@@ -120,16 +120,17 @@ class _LookedAt:
     likely_rows: int | None
 
 
-def _looked_at(path: Path, request: Request) -> _LookedAt:
-    """Look at the first lines of a file."""
+def _looked_at(path: Path, request: Request, share: float = 1.0) -> _LookedAt:
+    """Look at the first lines of a file; at as many as those of a share of all files may be."""
+    num_rows = max(LEAST_SAMPLE_ROWS, int(share * MAX_SAMPLE_ROWS))
     num_bytes, extension = file_bytes(path), _text_extension(path)
-    first = next(line_blocks(path, SAMPLE_BYTES), None)
+    first = next(line_blocks(path, max(LEAST_SAMPLE_BYTES, int(share * MAX_SAMPLE_BYTES))), None)
     if first is None:
         raise InputError(f"{path} has nothing in it (0 bytes when decompressed); write the edge list again, or name another file")
-    sample = _sampled(first, extension, request, "first" if request.id_kind == "string" else "anywhere")
+    sample = _sampled(first, extension, request, "first" if request.id_kind == "string" else "anywhere", num_rows)
     kind = request.id_kind or ("string" if _ids_are_text(path, sample) else "int64")
     if request.id_kind is None and (kind == "string" or not sample.rows) and (first.has(b"#") or first.has(b"%")):
-        with_signs = _sampled(first, extension, request, "first")
+        with_signs = _sampled(first, extension, request, "first", num_rows)
         _refuse_unclear(path, sample, with_signs)
         sample = with_signs if kind == "string" else sample
     if kind == "string" and sample.has_names and not (sample.skip_rows or request.named or extension in GAPBS_NAMES):
@@ -201,11 +202,11 @@ class _Sample:
         return Dialect(self.delimiter, self.skip_rows, self.names, by_position, self.ends, row_bytes, comments=comments)
 
 
-def _sampled(first: LineBlock, extension: str, request: Request, comments: Comments) -> _Sample:
+def _sampled(first: LineBlock, extension: str, request: Request, comments: Comments, num_rows: int) -> _Sample:
     """Find out what the first lines say, where comments are as given."""
     path = first.path
     block = replace(first, comments=comments)
-    lines = [(number, decoded(first, number, line)) for number, line in islice(block.data_lines(), MAX_SAMPLE_ROWS)]
+    lines = [(number, decoded(first, number, line)) for number, line in islice(block.data_lines(), num_rows)]
     delimiter = _find_delimiter(path, lines, DELIMITERS[extension])
     if delimiter == " ":
         refuse_quotes(block)
