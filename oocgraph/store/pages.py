@@ -22,6 +22,9 @@ class Pages:
     def __init__(self) -> None:
         self._kept, self._lock = OrderedDict[_Key, Array](), Lock()
 
+    def __reduce__(self) -> tuple[type[Pages], tuple[()]]:
+        return Pages, ()  # other processes keep others
+
     def get(self, key: _Key) -> Array | None:
         """Return the elements of a page, which nobody changes; None where they are not kept."""
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import threading
 
@@ -117,6 +118,14 @@ def test_what_is_read_may_be_changed(stored):
     first[:] = 0
     assert array.read(3, 9).any()
     np.testing.assert_array_equal(array.read(1000, 1030), array.read(0, array.length)[1000:1030])  # of two pages
+
+
+def test_other_processes_keep_other_pages(stored):
+    array = open_graph(stored[0].url).array("vertices/order")
+    before = array.read(3, 9)
+    other = pickle.loads(pickle.dumps(array))
+    np.testing.assert_array_equal(other.read(3, 9), before)
+    assert other._pages is not array._pages
 
 
 def test_threads_may_ask_at_once(stored, monkeypatch):
