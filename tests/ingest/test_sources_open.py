@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import pytest
 import zarr
 
@@ -47,6 +48,9 @@ def test_folders(tmp_path):
     refused(str(tmp_path / "[ab].*"), "b.npy cannot be read together with", "a.csv", "convert")
     refused([tmp_path / "b.npy", tmp_path / "a.csv"], "b.npy cannot be read together with", "a.csv")
     assert open_source(str(tmp_path / "a*.csv")).id_kind == "int64"
+    (tmp_path / "one").mkdir()
+    np.save(tmp_path / "one/a.npy", np.array([[1, 2]]))
+    assert open_source(tmp_path / "one").num_rows == 1
 
 
 def test_file_without_permission(tmp_path, monkeypatch):

@@ -175,10 +175,10 @@ def _open_list(files: list[Path], request: Request) -> Source:
 
 
 def _open_many(files: list[Path], description: str, request: Request, *, are_named: bool = True) -> Source:
-    if len(files) == 1 and not are_named:
-        return _open_path(str(files[0]), request)
     openers = {file: _TOGETHER.get(_FORMATS.get(_extension(file) or "", "")) for file in files}
     other = next((file for file, opener in openers.items() if opener is None or opener != openers[files[0]]), None)
+    if other is not None and len(files) == 1:
+        return _open_path(str(other), request)
     if other is not None:
         one = files[1] if other == files[0] else files[0]
         raise InputError(
