@@ -1,5 +1,6 @@
 """Memory of arrays that are used a few times only."""
 
+import gc
 import mmap
 import subprocess
 import sys
@@ -29,12 +30,18 @@ def test_memory_of_a_passing_array_goes_back_at_once():
         with open("/proc/self/status") as file:
             return int(next(line for line in file if line.startswith("VmSize")).split()[1]) << 10
 
-    before, size = mapped_bytes(), 64 * ONCE_BYTES
-    array = passing_array(size, np.uint8)
-    array[:] = 1
-    assert mapped_bytes() >= before + size
-    del array
-    assert mapped_bytes() < before + size // 2
+    gc.collect()
+    for _ in range(3):  # threads of tests before may give memory back meanwhile
+        before, size = mapped_bytes(), 64 * ONCE_BYTES
+        array = passing_array(size, np.uint8)
+        array[:] = 1
+        with_array = mapped_bytes()
+        del array
+        without = mapped_bytes()
+        if with_array >= before + size > without + size // 2:
+            break
+    else:
+        pytest.fail(f"{before:,} bytes are mapped before, {with_array:,} with an array of {size:,}, {without:,} when it is gone")
 
 
 KEPT_BY = """

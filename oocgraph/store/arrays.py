@@ -216,6 +216,11 @@ class PlainArray(StoredArray):
     pages
         Where pages that hold few elements are kept, as they have been read and checked.
 
+    Attributes
+    ----------
+    bytes_asked : int
+        What `read` has asked of files so far.
+
     Raises
     ------
     CorruptStoreError
@@ -236,7 +241,7 @@ class PlainArray(StoredArray):
         pages: Pages | None = None,
     ) -> None:
         super().__init__(name, dtype, length, chunk_length, rule=rule, checksums=checksums)
-        self.folder, self._confirm, self._pages = folder, confirm, pages
+        self.folder, self._confirm, self._pages, self.bytes_asked = folder, confirm, pages, 0
 
     def read(self, start: int, stop: int) -> Array:
         """Return elements as `StoredArray.read` does; few of them from pages that are kept."""
@@ -270,6 +275,7 @@ class PlainArray(StoredArray):
             os.close(fd)
         if values.size < stop - start + lead:
             return super().read(start, stop)  # which says why
+        self.bytes_asked += values.nbytes
         self._check_values(start, values[lead:], int(values[0]) if lead else None)
         return values[lead:]
 
@@ -406,6 +412,7 @@ class PlainArray(StoredArray):
         stop = start + out.size
         if not 0 <= start <= stop <= self.length:
             raise CorruptStoreError(f"{self.folder}: {self.name} has no elements {start} to {stop}, only {self.length}; {REMEDY}")
+        self.bytes_asked += out.nbytes
         for chunk, first, end in self.chunk_ranges(start, stop):
             fd = self.open_chunk(chunk)
             try:

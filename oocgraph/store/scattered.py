@@ -53,7 +53,7 @@ class RangeReader:
     Attributes
     ----------
     bytes_read : Counter of str
-        Bytes asked from each array so far, whole pages where pages are read.
+        Bytes asked of the files of each array so far, whole pages where pages are read.
     """
 
     def __init__(self, store: GraphArrays, budget: Budget, resident: Mapping[str, Array] | None = None) -> None:
@@ -105,10 +105,9 @@ class RangeReader:
         array = self._arrays[name]
         filled = np.flatnonzero(end > begin)
         if filled.size <= (FEW_PAGES if isinstance(array, PlainArray) else FEW_RANGES) and name not in self._resident:
-            begin, end = begin[filled], end[filled]
-            found = np.concatenate([np.empty(0, array.dtype), *map(array.read, begin.tolist(), end.tolist())])
-            is_paged, per_page = isinstance(array, PlainArray), PAGE_BYTES // array.dtype.itemsize
-            self.bytes_read[name] += int(_new_pages(begin, end, per_page).sum()) * PAGE_BYTES if is_paged else found.nbytes
+            before = array.bytes_asked if isinstance(array, PlainArray) else 0
+            found = np.concatenate([np.empty(0, array.dtype), *map(array.read, begin[filled].tolist(), end[filled].tolist())])
+            self.bytes_read[name] += array.bytes_asked - before if isinstance(array, PlainArray) else found.nbytes
             return found.astype(array.dtype.newbyteorder("="), copy=False)
         return self._gather(array, begin[filled], end[filled], gap_pages)
 
@@ -178,7 +177,9 @@ def page_parts(begin: Array, end: Array, offset: Array, per_page: int, most: int
     >>> page_parts(begin, begin + 4, np.arange(0, 257, 4), 8, 2)
     [(0, 0, 31, 128), (32, 128, 63, 256)]
     """
-    last, pages = (end - 1) // per_page, np.cumsum(_new_pages(begin, end, per_page))
+    first, last = begin // per_page, (end - 1) // per_page
+    new = last - np.maximum(first, np.concatenate([[-1], last[:-1]]) + 1) + 1  # pages that no range before has
+    pages = np.cumsum(new)
     wanted = np.arange(0, pages[-1], max(PART_PAGES, -(-int(pages[-1]) // most)))[1:]
     row = np.searchsorted(pages, wanted, side="right")
     place = (last[row] + 1 - (pages[row] - wanted)) * per_page  # where the page that comes next begins
@@ -188,13 +189,6 @@ def page_parts(begin: Array, end: Array, offset: Array, per_page: int, most: int
     rows = [0, *row.tolist()]
     ends = [*(np.searchsorted(offset, edge) - 1).tolist(), begin.size - 1]
     return list(zip(rows, edges[:-1], ends, edges[1:], strict=True))
-
-
-def _new_pages(begin: Array, end: Array, per_page: int) -> Array:
-    """Return the pages of each range, as of `page_parts`, that none before it has: (num_ranges,) int64."""
-    first, last = begin // per_page, (end - 1) // per_page
-    new: Array = last - np.maximum(first, np.concatenate([[-1], last[:-1]]) + 1) + 1
-    return new
 
 
 def load_gathering(dtype: np.dtype[Any]) -> None:
