@@ -15,6 +15,7 @@ in: as long as levels are wide, in-lists are read, and no counts of edges are ke
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -194,11 +195,7 @@ def _needs(store: CSRStore) -> Needs:
 def _find(sweeps: Sweeps) -> _Found:
     n, dtype = sweeps.store.num_rows, sweeps.store.index_dtype
     level, blocker, own = np.empty(n, dtype), np.empty(n, dtype), np.zeros(n, np.uint8)
-    none, seconds = dtype.type(no_parent(dtype)), STEP_SECONDS * n
-
-    def is_left(start: int, stop: int) -> bool:
-        return bool(is_any_left(own, start, stop))
-
+    none, seconds, is_left = dtype.type(no_parent(dtype)), STEP_SECONDS * n, _left_in(own)
     sweeps.vertices(lambda a, z: kernels.begin_levels(level, blocker, none, a, z), seconds)
     left, found = n, 1
     while left and found:
@@ -206,8 +203,7 @@ def _find(sweeps: Sweeps) -> _Found:
         left = sum(sweeps.vertices(lambda a, z: kernels.end_levels(own, level, none, a, z), seconds))
         sweeps.progress("vertices", n - left, n)
         if left and found and found * FEW < n and is_due(sweeps) and has_room(sweeps, size := count_rest(sweeps, own)):
-            rest, walk = load_rest(sweeps, size, blocker, kernels.gather_levels, [own, level], is_left)
-            found, left = 0, kernels.lift_rest(rest, walk, level, none)
+            found, left = 0, _end_in_memory(sweeps, level, blocker, own, none, size)
         elif left and found and sweeps.num_sweeps >= LEAST_SWEEPS and 2 * found < sweeps.most_rows("out"):
             found, left = 0, _follow(sweeps, level, blocker, own, none, left)
     cycle = np.empty(NAMED_VERTICES, np.int64)
@@ -217,11 +213,7 @@ def _find(sweeps: Sweeps) -> _Found:
 
 def _follow(sweeps: Sweeps, level: Array, blocker: Array, own: Array, none: Any, left: int) -> int:
     """Read rows of vertices that wait for no other, until there are none or the rest finds room; returns how many vertices are left."""
-
-    def is_left(start: int, stop: int) -> bool:
-        return bool(is_any_left(own, start, stop))
-
-    sweeps.pull(kernels.count_left, [own, level, blocker], only=is_left)
+    sweeps.pull(kernels.count_left, [own, level, blocker], only=_left_in(own))
     head, ready, num_steps = kernels.first_ready(own, blocker, none), np.empty(READ_ROWS, np.int64), 0
     while head != none:
         head, num = kernels.take_ready(blocker, head, none, ready)
@@ -233,11 +225,21 @@ def _follow(sweeps: Sweeps, level: Array, blocker: Array, own: Array, none: Any,
         left, num_steps = left - num, num_steps + 1
         sweeps.progress("vertices", sweeps.store.num_rows - left, sweeps.store.num_rows)
         if num_steps & (num_steps - 1) == 0 and has_room(sweeps, size := count_rest(sweeps, own)):
-            rest, walk = load_rest(sweeps, size, blocker, kernels.gather_levels, [own, level], is_left)
-            return int(kernels.lift_rest(rest, walk, level, none))
+            return _end_in_memory(sweeps, level, blocker, own, none, size)
     if left := kernels.forget_levels(own, level, blocker, none):
-        sweeps.pull(kernels.lift, [level, blocker], scalars=[none], only=is_left)  # which names what each waits for
+        sweeps.pull(kernels.lift, [level, blocker], scalars=[none], only=_left_in(own))  # which names what each waits for
     return int(left)
+
+
+def _end_in_memory(sweeps: Sweeps, level: Array, blocker: Array, own: Array, none: Any, size: tuple[int, int]) -> int:
+    """Load what is left, and give it its levels; returns how many vertices have none, because they are in a cycle or behind one."""
+    rest, walk = load_rest(sweeps, size, blocker, kernels.gather_levels, [own, level], _left_in(own))
+    return int(kernels.lift_rest(rest, walk, level, none))
+
+
+def _left_in(own: Array) -> Callable[[int, int], bool]:
+    """Return what tells whether any of some vertices is left."""
+    return lambda start, stop: bool(is_any_left(own, start, stop))
 
 
 def _named(store: CSRStore, found: _Found) -> str:

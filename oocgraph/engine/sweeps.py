@@ -40,7 +40,7 @@ from oocgraph.store.gather import checksum_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_places import row_ends, row_lengths, row_pieces, whole_row_pieces
 from oocgraph.store.rows import degree_blocks, longest_row
-from oocgraph.store.scattered import RangeReader, load_gathering, reading_bytes
+from oocgraph.store.scattered import RangeReader, kept_bytes, load_gathering, reading_bytes
 from oocgraph.team import Team, team_of
 from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress
 
@@ -577,7 +577,8 @@ def _rows_bytes(store: CSRStore, needs: Needs) -> int:
         return 0
     entries, rows = min(READ_ENTRIES, max(array.length for array in arrays)), min(READ_ROWS, store.num_rows)
     pointers = [store.array(f"{one}/indptr") for one in lists_of(store, needs)]
-    return sum(map(checksum_bytes, arrays + pointers)) + reading_bytes(store) + ENTRY_BYTES * entries + ROW_BYTES * rows
+    reader_bytes = reading_bytes(store) + kept_bytes(store) + sum(map(checksum_bytes, arrays + pointers))
+    return reader_bytes + ENTRY_BYTES * entries + ROW_BYTES * rows
 
 
 def longest_list(store: CSRStore, lists: Lists = "in") -> int:

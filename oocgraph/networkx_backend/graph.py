@@ -14,11 +14,9 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from oocgraph.errors import BudgetError
-from oocgraph.memory import Budget, effective_budget_bytes, format_bytes
+from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.in_memory import build_bytes, build_in_memory
-from oocgraph.store.to_networkx import made, networkx_bytes
 from oocgraph.types import Array
 
 WEIGHT = "weight"
@@ -205,21 +203,4 @@ def to_networkx(graph: Any) -> Any:
     """
     if isinstance(graph, ConvertedGraph):
         return graph.original
-    check_size(graph)
-    return made(graph)
-
-
-def check_size(graph: CSRStore) -> None:
-    """Refuse a graph of NetworkX that would not fit in memory.
-
-    Raises
-    ------
-    BudgetError
-        It would not.
-    """
-    limit, needed = effective_budget_bytes(nx.config.backends["oocgraph"].memory_budget), networkx_bytes(graph)
-    if needed > limit:
-        raise BudgetError(
-            f"{graph.url}: {graph.num_vertices:,} vertices and {graph.num_edges:,} edges as a graph of NetworkX take about "
-            f"{format_bytes(needed)}, and the memory budget is {format_bytes(limit)}; use functions that the backend has, or oocgraph's own"
-        )
+    return graph.to_networkx(memory_budget=nx.config.backends["oocgraph"].memory_budget)

@@ -148,9 +148,9 @@ class Shown(VertexMapping):
         ArgumentError
             `count` is no whole number, or negative.
         """
-        sizes = group_sizes(member_of) if whole("count", count, least=0) else np.empty(0, np.int64)
 
         def parts() -> Iterator[tuple[Ids, Array]]:
+            sizes = group_sizes(member_of)
             for vertices, numbers in self.ids.stored_blocks(TOP_VERTICES):
                 named = np.ones(numbers.size, np.int64)  # isolated vertices are groups of their own
                 named[numbers >= 0] = sizes[numbers[numbers >= 0]]

@@ -13,7 +13,7 @@ from oocgraph.store.columns import Ids, id_bytes
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import VERTEX_ID
 from oocgraph.store.paged_ids import PagedIds
-from oocgraph.store.scattered import RangeReader, load_gathering, reading_bytes
+from oocgraph.store.scattered import RangeReader, kept_bytes, load_gathering, reading_bytes
 from oocgraph.types import Array
 
 BLOCK_ENTRIES = 1 << 16
@@ -52,7 +52,11 @@ def budget_of(store: GraphArrays, memory_budget: str | int | None, *, tables: bo
         import pyarrow  # noqa: F401 - loaded for what follows
     asked = settings().memory_budget if memory_budget is None else memory_budget
     following_bytes += reading_bytes(store)
-    return DefaultBudget(following_bytes) if asked is None else Budget(effective_budget_bytes(asked), following_bytes=following_bytes)
+    if asked is None:
+        return DefaultBudget(following_bytes)
+    budget = Budget(effective_budget_bytes(asked), following_bytes=following_bytes)
+    budget.hold("pages that are kept", kept_bytes(store))  # what is charged next names a budget for them, too
+    return budget
 
 
 def ids_bytes(store: GraphArrays, num_ids: int) -> int:

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from threading import Lock
 
-from oocgraph.types import Array
+from oocgraph.types import PAGE_BYTES, Array
 
 NUM_PAGES = 1024
-"""Pages that are kept: 1 MiB. Of 20 pages that a search for an id by halves looks at, the first eight are among them."""
+"""Pages that are kept. A search for an id by halves looks at 20 in turn, of which the first nine are among them."""
+
+PAGES_BYTES = NUM_PAGES * PAGE_BYTES
+"""What they take: 4 MiB."""
 
 _Key = tuple[str, int]
 

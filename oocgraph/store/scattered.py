@@ -20,9 +20,12 @@ from oocgraph.kernels import gather
 from oocgraph.kernels.rows import no_files
 from oocgraph.memory import Budget
 from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.columns import id_bytes
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.store.gather import EdgeFiles, Gatherer, checksum_bytes
 from oocgraph.store.graph_arrays import GraphArrays
+from oocgraph.store.layout import VERTEX_ID
+from oocgraph.store.pages import PAGES_BYTES
 from oocgraph.store.row_gatherer import PARTS_PER_THREAD, EdgeSource, Part, RowGatherer, held_window_bytes
 from oocgraph.store.values import Below
 from oocgraph.types import PAGE_BYTES, Array
@@ -150,6 +153,14 @@ def reading_bytes(store: GraphArrays) -> int:
     """Return what a reader of a graph holds beside what it returns: buffers, and checksums where they are compared."""
     array = store.array(f"{store.attributes.stored_groups[0]}/indices")
     return _num_threads(array) * (BUFFER_BYTES + held_window_bytes(array)) + checksum_bytes(array)
+
+
+def kept_bytes(store: GraphArrays) -> int:
+    """Return what the pages take that a graph in plain local files keeps (`PlainArray.read`); others keep none."""
+    array = store.array(f"{store.attributes.stored_groups[0]}/indices")
+    if not isinstance(array, PlainArray):
+        return 0
+    return min(PAGES_BYTES, store.attributes.edge_bytes + store.num_vertices * (32 + 2 * id_bytes(store, VERTEX_ID)))
 
 
 def _num_threads(array: StoredArray) -> int:

@@ -1,7 +1,7 @@
 """A stored graph as a graph of NetworkX in memory.
 
-In: a store. Out: a graph of NetworkX of the same kind, under the user's ids, with the edge columns as attributes; what it takes is known,
-about, before anything is read.
+In: a store. Out: a graph of NetworkX of the same kind, under the user's ids, with the edge columns as attributes. The memory that it
+takes is estimated before anything is read.
 """
 
 from __future__ import annotations
@@ -27,24 +27,13 @@ NODE_BYTES = 500
 def to_networkx(graph: CSRStore, *, memory_budget: str | int | None = None) -> Any:
     """Return a graph as one of NetworkX; see `oocgraph.store.access.GraphAccess.to_networkx`."""
     try:
-        import networkx  # noqa: F401 - loaded for what follows
+        import networkx as nx
     except ImportError as error:
         raise MissingDependencyError("to_networkx needs NetworkX, which is not installed: `pip install oocgraph[networkx]`") from error
     asked = settings().memory_budget if memory_budget is None else memory_budget
-    Budget(effective_budget_bytes(asked)).reserve("a graph of NetworkX", networkx_bytes(graph))
-    return made(graph)
-
-
-def networkx_bytes(graph: CSRStore) -> int:
-    """Return what a graph takes as one of NetworkX, at most."""
     edge_bytes = PARALLEL_EDGE_BYTES if graph.is_multigraph() else EDGE_BYTES
-    return graph.num_vertices * (NODE_BYTES + 2 * id_bytes(graph, VERTEX_ID)) + graph.num_edges * edge_bytes  # ids of the stream, too
-
-
-def made(graph: CSRStore) -> Any:
-    """Return a graph as one of NetworkX, whatever it takes."""
-    import networkx as nx
-
+    needed = graph.num_vertices * (NODE_BYTES + 2 * id_bytes(graph, VERTEX_ID)) + graph.num_edges * edge_bytes  # ids of the stream, too
+    Budget(effective_budget_bytes(asked)).reserve(f"{graph.url} as a graph of NetworkX", needed)
     kinds = (nx.MultiGraph, nx.MultiDiGraph) if graph.is_multigraph() else (nx.Graph, nx.DiGraph)
     found = kinds[graph.attributes.directed]()
     own = {one: one for one in graph}  # an edge holds its ends: the nodes, not strings of its own

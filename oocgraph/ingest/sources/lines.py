@@ -9,6 +9,7 @@ removed by bytes operations that cost nothing where there are none.
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import zlib
 from collections.abc import Iterator
@@ -184,9 +185,9 @@ def _without_first_comments(data: bytes, delimiter: str) -> bytes:
 
 def line_blocks(path: Path, block_bytes: int) -> Iterator[LineBlock]:
     """Cut a file, or what a .gz holds, into blocks of whole lines."""
-    most = path.stat().st_size * (MAX_INFLATION if path.suffix.lower() == ".gz" else 1) if path.exists() else 0
-    block_bytes = min(block_bytes, most + 1)  # there may be thousands of small files, and a buffer is filled with zeros
     with open_text(path) as file:
+        most = os.fstat(file.fileno()).st_size * (MAX_INFLATION if path.suffix.lower() == ".gz" else 1)
+        block_bytes = min(block_bytes, most + 1)  # there may be thousands of small files, and a buffer is filled with zeros
         buffer, rest, first_line, start = bytearray(PARSE_BYTES + block_bytes), 0, 1, True
         while True:
             read = read_text(file, path, memoryview(buffer)[rest : rest + block_bytes])

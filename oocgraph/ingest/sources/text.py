@@ -110,7 +110,7 @@ class _LookedAt:
     kind
         Kind of its ids.
     row_bytes, likely_rows
-        Bytes of a line, about, and lines, where that can be told.
+        Estimates: the mean length of a line, and the number of lines; None of a compressed file, whose size does not tell.
     """
 
     path: Path
