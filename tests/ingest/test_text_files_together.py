@@ -97,6 +97,8 @@ def test_what_does_not_belong_together_is_named(folder, tmp_path):
         oocgraph.build_csr(folder)
     with pytest.raises(InputNotFoundError, match=r"8.csv: no such file"):
         oocgraph.build_csr([folder / "1.csv", folder / "8.csv"])
+    with pytest.raises(InputNotFoundError, match=r"days: a folder; a list of paths names files"):
+        oocgraph.build_csr([folder / "1.csv", folder])
 
 
 def test_the_command_and_the_estimate_take_them(folder, tmp_path):

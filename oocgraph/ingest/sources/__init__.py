@@ -170,7 +170,7 @@ def _open_glob(text: str, request: Request) -> Source:
 def _open_list(files: list[Path], request: Request) -> Source:
     """Open several files, in the order given."""
     if missing := next((file for file in files if not file.is_file()), None):
-        raise InputNotFoundError(f"{missing}: no such file; a list of paths names files")
+        raise InputNotFoundError(f"{missing}: {'a folder' if missing.is_dir() else 'no such file'}; a list of paths names files")
     return _open_path(str(files[0]), request) if len(files) == 1 else _open_many(files, f"{files[0]} and {len(files) - 1} more", request)
 
 
