@@ -51,11 +51,12 @@ def budget_of(store: GraphArrays, memory_budget: str | int | None, *, tables: bo
     elif tables:
         import pyarrow  # noqa: F401 - loaded for what follows
     asked = settings().memory_budget if memory_budget is None else memory_budget
-    following_bytes += reading_bytes(store)
+    pages = kept_bytes(store)
+    following_bytes += reading_bytes(store) + pages
     if asked is None:
         return DefaultBudget(following_bytes)
     budget = Budget(effective_budget_bytes(asked), following_bytes=following_bytes)
-    budget.hold("pages that are kept", kept_bytes(store))  # what is charged next names a budget for them, too
+    budget.hold("pages that are kept", pages)  # what is charged next names a budget for them, too
     return budget
 
 

@@ -243,6 +243,11 @@ class PlainArray(StoredArray):
         super().__init__(name, dtype, length, chunk_length, rule=rule, checksums=checksums)
         self.folder, self._confirm, self._pages, self.bytes_asked = folder, confirm, pages, 0
 
+    @property
+    def page_room_bytes(self) -> int:
+        """What pages will take that are kept from now on."""
+        return 0 if self._pages is None else self._pages.room_bytes
+
     def read(self, start: int, stop: int) -> Array:
         """Return elements as `StoredArray.read` does; few of them from pages that are kept."""
         per_page = PAGE_BYTES // self.dtype.itemsize

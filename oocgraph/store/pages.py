@@ -14,7 +14,7 @@ NUM_PAGES = 1024
 """Pages that are kept. A search for an id by halves looks at 20 in turn, of which the first nine are among them."""
 
 PAGES_BYTES = NUM_PAGES * PAGE_BYTES
-"""What they take: 4 MiB."""
+"""What they take at the most: 4 MiB."""
 
 _Key = tuple[str, int]
 
@@ -27,6 +27,11 @@ class Pages:
 
     def __reduce__(self) -> tuple[type[Pages], tuple[()]]:
         return Pages, ()  # other processes keep others
+
+    @property
+    def room_bytes(self) -> int:
+        """What those will take that are still to come; those that are kept are the process's own."""
+        return max(0, PAGES_BYTES - PAGE_BYTES * len(self._kept))
 
     def get(self, key: _Key) -> Array | None:
         """Return the elements of a page, which nobody changes; None where they are not kept."""

@@ -25,7 +25,6 @@ from oocgraph.store.fetched import ZarrArray
 from oocgraph.store.gather import EdgeFiles, Gatherer, checksum_bytes
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import VERTEX_ID
-from oocgraph.store.pages import PAGES_BYTES
 from oocgraph.store.row_gatherer import PARTS_PER_THREAD, EdgeSource, Part, RowGatherer, held_window_bytes
 from oocgraph.store.values import Below
 from oocgraph.types import PAGE_BYTES, Array
@@ -156,11 +155,11 @@ def reading_bytes(store: GraphArrays) -> int:
 
 
 def kept_bytes(store: GraphArrays) -> int:
-    """Return what the pages take that a graph in plain local files keeps (`PlainArray.read`); others keep none."""
+    """Return what the pages take that a graph in plain local files will keep (`PlainArray.read`); others keep none."""
     array = store.array(f"{store.attributes.stored_groups[0]}/indices")
     if not isinstance(array, PlainArray):
         return 0
-    return min(PAGES_BYTES, store.attributes.edge_bytes + store.num_vertices * (32 + 2 * id_bytes(store, VERTEX_ID)))
+    return min(array.page_room_bytes, store.attributes.edge_bytes + store.num_vertices * (32 + 2 * id_bytes(store, VERTEX_ID)))
 
 
 def _num_threads(array: StoredArray) -> int:
