@@ -22,6 +22,7 @@ from oocgraph import memory
 from oocgraph.arrays import device_choice
 from oocgraph.compiled.load import keep_compilers
 from oocgraph.store import publish
+from tests.long import long_tests
 
 sys.dont_write_bytecode = False  # hundreds of processes import the same modules
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -54,6 +55,10 @@ ON_DISK = ("capped", "disk")
 """Markers of tests whose files must be on a disk: a memory cap is to count the pages that they read."""
 
 
+LEAVES_OUT_LONG = "leaves_out_long"
+"""Whether the run is one of all tests: those of `tests.long` have one of their own."""
+
+
 def pytest_configure(config):
     """Put the folders of `tmp_path` in memory, if there is room and nobody has named another place."""
     free = shutil.disk_usage(MEMORY).free if os.access(MEMORY, os.W_OK) else 0
@@ -73,6 +78,20 @@ def commit():
 def pytest_report_header(config):
     """Say how to run the same cases again."""
     return [] if config.getoption("--slow") else f"{SAMPLE}={os.environ[SAMPLE]}"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Tell a process of tests what was asked for: its own command line names all folders."""
+    node.workerinput[LEAVES_OUT_LONG] = leaves_out_long(node.config)
+
+
+def leaves_out_long(config):
+    """Whether tests that take long are left out: where the command line chooses none, by name, word or marker."""
+    if hasattr(config, "workerinput"):
+        return config.workerinput[LEAVES_OUT_LONG]
+    option, are_chosen = config.option, config.args_source is config.ArgsSource.ARGS
+    return not (are_chosen or option.keyword or option.markexpr or option.slow)
 
 
 @pytest.fixture(scope="session")
@@ -116,16 +135,25 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="run the tests marked slow too")
+    parser.addoption("--slow", action="store_true", help="run all tests, those marked slow too")
+    parser.addoption("--long", action="store_true", help="run those tests alone that a run of all leaves out because they take long")
 
 
 def pytest_collection_modifyitems(config, items):
     """Leave out what is slow, unless it is asked for, and begin with what waits: at the end it would leave processors idle."""
     if not config.getoption("--slow"):
-        left_out = {id(item) for item in [*filter(is_slow, items), *not_sampled(config, items)]}
+        left_out = {id(item) for item in [*filter(is_slow, items), *not_sampled(config, items), *of_the_other_run(config, items)]}
         config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
         items[:] = [item for item in items if id(item) not in left_out]
     items.sort(key=lambda item: item.path.parent.name not in WAITING)
+
+
+def of_the_other_run(config, items):
+    """Return the tests that are run alone with ``--long``, or those that are run without it."""
+    is_long, names = config.getoption("--long"), long_tests()
+    if not is_long and not leaves_out_long(config):
+        return []
+    return [item for item in items if (item.nodeid.partition("[")[0] in names) != is_long]
 
 
 def is_slow(item):
