@@ -264,7 +264,8 @@ class GraphAccess:
         Raises
         ------
         BudgetError
-            It does not fit: a node or an edge takes up to 500 bytes, an edge of a multigraph 700.
+            It does not fit: a node takes up to 500 bytes and its id, an edge 350 (of a multigraph 500) and a dictionary of its
+            attributes, 220 bytes with one of them.
         MissingDependencyError
             NetworkX is not installed.
 

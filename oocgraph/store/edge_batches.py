@@ -34,20 +34,23 @@ def edges(store: GraphArrays, *, columns: Sequence[str] | None, batch_size: int,
         raise ArgumentError(f"batch_size is {batch_size!r}; it must be a whole number, 1 or more")
     check_no_view(store)
     names = check_columns(store, tuple(store.attributes.columns) if columns is None else columns)
-    group, budget = store.attributes.stored_groups[0], budget_of(store, memory_budget, tables=True)
-    size, copies = min(int(batch_size), max(1, store.attributes.num_stored_edges)), 1 if store.attributes.id_kind == "int64" else 2
-    each = EDGE_BYTES + 4 * id_bytes(store, VERTEX_ID) + sum(2 * store.array(f"{group}/{name}").dtype.itemsize for name in names)
-    budget.reserve_all(
-        {
-            "ids of all vertices": copies * store.num_rows * id_bytes(store, VERTEX_ID) + column_bytes(store, names),
-            "batches": 2 * size * each,
-            "blocks": edge_block_bytes(store, group, ["indices", *names], size),
-        }
-    )
+    group, size = store.attributes.stored_groups[0], min(int(batch_size), max(1, store.attributes.num_stored_edges))
+    budget_of(store, memory_budget, tables=True).reserve_all(stream_bytes(store, names, size))
     ids, edge_columns = id_column(store, VERTEX_ID).read(0, store.num_rows), EdgeColumns(store, names)
     ids = from_numbers(ids) if isinstance(ids, np.ndarray) else ids
     schema = pa.schema([pa.field("source", ids.type), pa.field("target", ids.type), *edge_columns.fields()])
     return pa.RecordBatchReader.from_batches(schema, _batches(store, group, ids, edge_columns, schema, size))
+
+
+def stream_bytes(store: GraphArrays, names: Sequence[str], batch_size: int) -> dict[str, int]:
+    """Return what a stream of edges with these columns holds, by what it is."""
+    group, copies = store.attributes.stored_groups[0], 1 if store.attributes.id_kind == "int64" else 2
+    each = EDGE_BYTES + 4 * id_bytes(store, VERTEX_ID) + sum(2 * store.array(f"{group}/{name}").dtype.itemsize for name in names)
+    return {
+        "ids of all vertices": copies * store.num_rows * id_bytes(store, VERTEX_ID) + column_bytes(store, names),
+        "batches": 2 * batch_size * each,
+        "blocks": edge_block_bytes(store, group, ["indices", *names], batch_size),
+    }
 
 
 def _batches(store: GraphArrays, group: str, ids: Any, columns: EdgeColumns, schema: Any, size: int) -> Iterator[Any]:

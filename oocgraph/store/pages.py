@@ -6,7 +6,7 @@ In: a page's array and number. Out: its elements, as they were checked when they
 from __future__ import annotations
 
 from collections import OrderedDict
-from threading import Lock
+from contextlib import suppress
 
 from oocgraph.types import PAGE_BYTES, Array
 
@@ -20,10 +20,14 @@ _Key = tuple[str, int]
 
 
 class Pages:
-    """Up to `NUM_PAGES` pages; of those in excess the ones go that were wanted least recently. Any thread may ask."""
+    """Up to `NUM_PAGES` pages; of those in excess the ones go that were wanted least recently.
+
+    Any thread may ask: each step on the dictionary is one that Python does not interrupt. A lock could be held while a process forks, and
+    no thread of the child would ever release it.
+    """
 
     def __init__(self) -> None:
-        self._kept, self._lock = OrderedDict[_Key, Array](), Lock()
+        self._kept = OrderedDict[_Key, Array]()
 
     def __reduce__(self) -> tuple[type[Pages], tuple[()]]:
         return Pages, ()  # other processes keep others
@@ -35,20 +39,19 @@ class Pages:
 
     def get(self, key: _Key) -> Array | None:
         """Return the elements of a page, which nobody changes; None where they are not kept."""
-        with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
+        found = self._kept.get(key)
+        if found is not None:
+            with suppress(KeyError):  # another thread has it go
                 self._kept.move_to_end(key)
-            return found
+        return found
 
     def put(self, key: _Key, elements: Array) -> None:
         """Keep the elements of a page."""
-        with self._lock:
-            self._kept[key] = elements
+        self._kept[key] = elements
+        with suppress(KeyError):  # another thread has them all go
             if len(self._kept) > NUM_PAGES:
                 self._kept.popitem(last=False)
 
     def clear(self) -> None:
         """Keep none of them any longer."""
-        with self._lock:
-            self._kept.clear()
+        self._kept.clear()

@@ -6,22 +6,33 @@ takes is estimated before anything is read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, cast
 
 from oocgraph.config import settings
 from oocgraph.errors import MissingDependencyError
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.store.columns import id_bytes
-from oocgraph.store.layout import VERTEX_ID, WEIGHT
+from oocgraph.store.edge_batches import stream_bytes
+from oocgraph.store.layout import VERTEX_ID, WEIGHT, string_arrays
 
 if TYPE_CHECKING:
     from oocgraph.store.graph import CSRStore
 
-EDGE_BYTES, PARALLEL_EDGE_BYTES = 500, 700
-"""Bytes that an edge of a graph of NetworkX takes at most, and one of a multigraph (measured 250 to 450, and 450 to 550)."""
+EDGE_BYTES, PARALLEL_EDGE_BYTES = 350, 500
+"""Bytes that an edge of a graph of NetworkX takes at most, and one of a multigraph, beside the attributes."""
 
 NODE_BYTES = 500
-"""The same of a node."""
+"""The same of a node, beside its id."""
+
+NUMBER_BYTES = 32
+"""What a number takes as an object of Python."""
+
+TEXT_BYTES, MOST_CHARACTER_BYTES = 80, 4
+"""What a string takes beside its characters, and one of these at the most: four where one of them needs as many."""
+
+BATCH_VALUES = 1 << 17
+"""Ends and attributes that are objects at the same time."""
 
 
 def to_networkx(graph: CSRStore, *, memory_budget: str | int | None = None) -> Any:
@@ -30,18 +41,41 @@ def to_networkx(graph: CSRStore, *, memory_budget: str | int | None = None) -> A
         import networkx as nx
     except ImportError as error:
         raise MissingDependencyError("to_networkx needs NetworkX, which is not installed: `pip install oocgraph[networkx]`") from error
+    stored = list(graph.attributes.columns)
+    names = [graph.attributes.weight_name or name if name == WEIGHT else name for name in stored]
+    batch_size = BATCH_VALUES // (2 + len(names))
     asked = settings().memory_budget if memory_budget is None else memory_budget
-    edge_bytes = PARALLEL_EDGE_BYTES if graph.is_multigraph() else EDGE_BYTES
-    needed = graph.num_vertices * (NODE_BYTES + 2 * id_bytes(graph, VERTEX_ID)) + graph.num_edges * edge_bytes  # ids of the stream, too
+    needed = _graph_bytes(graph, stored, names) + sum(stream_bytes(graph, stored, batch_size).values())
     Budget(effective_budget_bytes(asked)).reserve(f"{graph.url} as a graph of NetworkX", needed)
     kinds = (nx.MultiGraph, nx.MultiDiGraph) if graph.is_multigraph() else (nx.Graph, nx.DiGraph)
     found = kinds[graph.attributes.directed]()
     own = {one: one for one in graph}  # an edge holds its ends: the nodes, not strings of its own
     found.add_nodes_from(own)
-    stored = list(graph.attributes.columns)
-    names = [graph.attributes.weight_name or name if name == WEIGHT else name for name in stored]
-    for batch in graph.edges(columns=stored):
-        source, target, *columns = (column.to_pylist() for column in batch.columns)
-        ends = (own[one] for one in source), (own[one] for one in target)
-        found.add_edges_from((u, v, dict(zip(names, values, strict=True))) for u, v, *values in zip(*ends, *columns, strict=True))
+    texts = dict[str, list[str]]()
+    for batch in graph.edges(columns=stored, batch_size=batch_size, memory_budget=asked):
+        source, target, *columns = batch.columns
+        ends = ((own[one] for one in end.to_pylist()) for end in (source, target))
+        values = (_values(column, name, texts) for column, name in zip(columns, stored, strict=True))
+        found.add_edges_from((u, v, dict(zip(names, own_values, strict=True))) for u, v, *own_values in zip(*ends, *values, strict=True))
     return found
+
+
+def _values(column: Any, name: str, texts: dict[str, list[str]]) -> list[Any]:
+    """Return the values of a column as objects; a string is one for all edges that have it."""
+    if not hasattr(column, "dictionary"):
+        return cast("list[Any]", column.to_pylist())
+    if name not in texts:
+        texts[name] = column.dictionary.to_pylist()
+    return [texts[name][number] for number in column.indices.to_pylist()]
+
+
+def _graph_bytes(graph: CSRStore, stored: list[str], names: list[str]) -> int:
+    """Return what a graph of NetworkX takes at most; an edge has a dictionary of its own for its attributes."""
+    attributes = dict[str, str]()
+    attributes.update(zip(names, names, strict=True))
+    texts = [string_arrays(f"columns/{name}") for name in stored if graph.attributes.columns[name] == "string"]
+    text_bytes = sum(MOST_CHARACTER_BYTES * graph.array(data).length + TEXT_BYTES * graph.array(offsets).length for data, offsets in texts)
+    edge_bytes = PARALLEL_EDGE_BYTES if graph.is_multigraph() else EDGE_BYTES
+    edge_bytes += sys.getsizeof(attributes) + NUMBER_BYTES * (len(stored) - len(texts))
+    node_bytes = NODE_BYTES + MOST_CHARACTER_BYTES * id_bytes(graph, VERTEX_ID)
+    return graph.num_vertices * node_bytes + graph.num_edges * edge_bytes + text_bytes

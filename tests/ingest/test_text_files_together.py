@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -105,3 +108,83 @@ def test_the_command_and_the_estimate_take_them(folder, tmp_path):
     pattern = f"{folder}/*"
     for given in (folder, pattern, [folder / "1.csv", folder / "3.tsv"]):
         assert oocgraph.estimate(given).num_edges > 0
+
+
+def test_a_folder_holds_nothing_that_is_left_out(folder, tmp_path):
+    """What cannot be read there has edges that the graph would lack."""
+    (folder / "README.md").write_text("# Edges")
+    (folder / "LICENSE").touch()
+    (folder / ".git").mkdir()
+    (folder / ".git" / "index").touch()
+    oocgraph.build_csr(([1], [2]), folder / "g.zarr")
+    assert len(read(open_source(folder, id_kind="string"))[0]) == 4
+    inner = folder / "more"
+    inner.mkdir()
+    for name in ("4.csv.bz2", "part-00001", "4.edges", "4.json"):
+        (inner / name).touch()
+        refused(folder, name, "of no format", f"{folder}/*.csv")
+        (inner / name).unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (inner / "link").symlink_to(elsewhere)
+    refused(folder, "more/link", "of no format")
+    assert len(read(open_source(f"{folder}/*.?s*", id_kind="string"))[0]) == 4
+
+
+def test_a_folder_that_cannot_be_listed_is_named(folder, tmp_path, monkeypatch):
+    (folder / "closed").mkdir()
+    listed = os.scandir
+
+    def scandir(path):
+        if Path(os.fspath(path)).name == "closed":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    refused(folder, "days/closed: no permission")
+    refused(f"{folder}/**/*.csv", "days/closed: no permission")
+
+
+def test_patterns_pass_over_what_is_hidden_and_over_folders(folder):
+    attempt = folder / "_temporary" / "0"
+    attempt.mkdir(parents=True)
+    (attempt / "1.csv").write_text(HEAD + "x,y,1,a\n")
+    (folder / "more").mkdir()
+    (folder / "more" / "4.csv").write_text(HEAD + "x,z,1,a\n")
+    (folder / "_SUCCESS").unlink()
+    for pattern, num_edges in ((f"{folder}/**", 5), (f"{folder}/**/*.csv", 3), (f"{attempt}/*", 1), (f"{folder}/_*/*/*.csv", 1)):
+        assert len(read(open_source(pattern, id_kind="string"))[0]) == num_edges
+
+
+def test_files_without_headers_are_as_wide_as_each_other(tmp_path):
+    (tmp_path / "a.csv").write_text("1,2\n3,4\n")
+    (tmp_path / "b.csv").write_text("0,5,6\n1,7,8\n")
+    refused(f"{tmp_path}/*.csv", "b.csv has 3 columns without a header", "a.csv 2 columns without a header")
+    (tmp_path / "b.csv").write_text("# nothing\n")
+    refused(f"{tmp_path}/*.csv", "b.csv has no rows", "leave it out")
+    (tmp_path / "b.csv").unlink()
+    (tmp_path / "b.el").write_text("1 2\n")
+    refused(f"{tmp_path}/*", "b.el has 2 columns without a header (source, target)", "(f0, f1)")
+
+
+def test_a_header_is_one_by_that_of_another_file(tmp_path, caplog):
+    """Of a file without rows, or with text alone, only the names tell."""
+    (tmp_path / "a.csv").write_text("who,whom,minutes\nann,bob,3\n")
+    (tmp_path / "b.csv").write_text("whom,who,minutes\n")
+    (tmp_path / "c.csv").write_text("who,whom,minutes\ncid,dan,\n")
+    for given in (tmp_path, f"{tmp_path}/*.csv", [tmp_path / "c.csv", tmp_path / "b.csv", tmp_path / "a.csv"]):
+        graph = oocgraph.build_csr(given, columns=("who", "whom"), directed=True)
+        assert sorted(graph.edges(columns=[]).read_all().to_pandas().itertuples(index=False, name=None)) == [("ann", "bob"), ("cid", "dan")]
+    source = open_source(tmp_path, source_column="who", target_column="whom", edge_columns=["minutes"])
+    assert source.columns == {"minutes": "int64"}
+    (tmp_path / "a.csv").unlink()
+    (tmp_path / "c.csv").write_text("whom,who,minutes\n")
+    assert "if it is a header" not in caplog.text
+    assert open_source(f"{tmp_path}/*.csv").id_kind == "string"
+    assert "if it is a header, name its columns, as in columns=('whom', 'who')" in caplog.text
+
+
+def test_a_list_names_files_of_this_machine(folder):
+    names = ["1.csv", "2.csv.gz"]
+    assert len(read(open_source([f"file://{folder}/{name}" for name in names]))[0]) == 3
+    refused([f"s3://bucket/{name}" for name in names], "s3://bucket/1.csv: of URLs, one file or one folder is read, not a list")

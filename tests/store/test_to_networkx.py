@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import re
 import sys
+import tracemalloc
 
 import networkx as nx
 import numpy as np
@@ -54,3 +57,30 @@ def test_what_does_not_fit_is_refused_with_a_budget_that_works(tmp_path, monkeyp
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(MissingDependencyError, match=r"pip install oocgraph\[networkx\]"):
         graph.to_networkx()
+
+
+@pytest.mark.parametrize("kind", ["float64", "string"])
+def test_attributes_are_charged_each(tmp_path, kind):
+    rng, num_edges = np.random.default_rng(3), 20_000
+    table = {"source": rng.integers(0, 9_000, num_edges), "target": rng.integers(0, 9_000, num_edges)}
+    for name in "abcdef":
+        table[name] = rng.random(num_edges) if kind == "float64" else [f"{name * 80}{i}" for i in range(num_edges)]
+    graph = oocgraph.build_csr(pd.DataFrame(table), tmp_path / "g.zarr", columns=tuple(table), directed=True)
+    asked = []
+    for columns in ([], ["a"], list("abcdef")):
+        part = oocgraph.build_csr(pd.DataFrame(table), columns=("source", "target", *columns), directed=True)
+        with pytest.raises(BudgetError) as refused:
+            part.to_networkx(memory_budget="1M")
+        asked.append(int(re.search(r"a graph of NetworkX needs ([\d.]+) MiB", str(refused.value))[1].partition(".")[0]))
+    assert asked[0] < asked[1] < asked[2]
+    graph.to_networkx()  # loads what it needs
+    gc.collect()
+    tracemalloc.start()
+    found = graph.to_networkx()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.number_of_edges() == graph.num_edges
+    assert peak >> 20 <= asked[2]
+    u, v, attributes = next(iter(found.edges(data=True)))
+    other = next(iter(graph.to_networkx().edges(data=True)))
+    assert (u, v, attributes) == other

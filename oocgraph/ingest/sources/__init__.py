@@ -15,7 +15,8 @@ from typing import Any
 from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.sources.both_directions import both_directions
-from oocgraph.ingest.sources.source import InputFile, Request, Source, is_hidden, reading, refuse_stream
+from oocgraph.ingest.sources.found_files import files_below, files_matching, is_beside_data, is_pattern, is_store
+from oocgraph.ingest.sources.source import InputFile, Request, Source, reading, refuse_stream
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.outputs import tilde_hint
 from oocgraph.types import IdKind
@@ -111,7 +112,7 @@ def _open_path(text: str, request: Request) -> Source:
         return _open_folder(path, request)
     if not exists and (hint := tilde_hint(text)):
         raise InputNotFoundError(f"{path}: no such file{hint}")
-    if not exists and any(sign in text for sign in "*?["):
+    if not exists and is_pattern(text):
         return _open_glob(text, request)
     extension = _extension(path)
     if extension is None:
@@ -143,32 +144,36 @@ def _extension(path: Path) -> str | None:
 
 
 def _open_folder(path: Path, request: Request) -> Source:
-    if (path / "zarr.json").exists() or (path / ".zgroup").exists():
+    if is_store(path):
         raise InputError(
             f"{path} is a Zarr group: a graph store already, not an edge list; open it as it is, with open_graph, or "
             "add its edges to another with merge_graphs"
         )
-    seen = sorted(file for file in path.rglob("*") if not any(map(is_hidden, file.relative_to(path).parts)))
+    seen = files_below(path)
     files = [file for file in seen if _extension(file) is not None]
     if not files:
         raise InputError(f"{path}: the folder holds no edge list; known are: {', '.join(_FORMATS)}")
+    other = next((file for file in seen if _extension(file) is None and not is_beside_data(file)), None)
+    if other is not None:
+        inner = "**/" if any(file.parent != path for file in files) else ""
+        raise InputError(
+            f"{path}: {other} is of no format that is read here, and its edges would be missing; name those to be read by a list or a "
+            f"pattern, such as {path}/{inner}*{_extension(files[0])}"
+        )
     return _open_many(files, str(path), request, are_named=False)
 
 
 def _open_glob(text: str, request: Request) -> Source:
-    from glob import glob
-
-    found = sorted(Path(name) for name in glob(text, recursive=True))
-    files = [file for file in found if not is_hidden(file.name)] or found
-    if not files:
-        raise InputNotFoundError(f"{text}: no file matches; check the pattern")
-    if len(files) == 1:
-        return _open_path(str(files[0]), request)
-    return _open_many(files, text, request)
+    files = files_matching(text)
+    return _open_path(str(files[0]), request) if len(files) == 1 else _open_many(files, text, request)
 
 
-def _open_list(files: list[Path], request: Request) -> Source:
+def _open_list(paths: list[str], request: Request) -> Source:
     """Open several files, in the order given."""
+    names = [path.removeprefix("file://") for path in paths]
+    if url := next((name for name in names if "://" in name), None):
+        raise InputError(f"{url}: of URLs, one file or one folder is read, not a list; name the folder, or copy the files here first")
+    files = list(map(Path, names))
     if missing := next((file for file in files if not file.is_file()), None):
         raise InputNotFoundError(f"{missing}: {'a folder' if missing.is_dir() else 'no such file'}; a list of paths names files")
     return _open_path(str(files[0]), request) if len(files) == 1 else _open_many(files, f"{files[0]} and {len(files) - 1} more", request)
@@ -197,7 +202,7 @@ def _open_object(source: Any, request: Request) -> Source:
             f"{source.url} is a graph already, not an edge list; give its edges, graph.edges(), or merge two graphs with merge_graphs"
         )
     if isinstance(source, list) and source and all(isinstance(one, str | os.PathLike) for one in source):
-        return _open_list([Path(os.fspath(one)) for one in source], request)
+        return _open_list([os.fspath(one) for one in source], request)
     if _is_list_of_edges(source):
         return _opener("arrays.open_list")(source, request)
     if isinstance(source, tuple | list) and len(source) == 2:

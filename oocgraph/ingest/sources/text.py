@@ -79,15 +79,18 @@ def open_text_files(paths: Sequence[Path], request: Request, description: str, *
     InputError
         They have not the same columns, or ids are numbers in one and names in another.
     """
-    files = [_looked_at(path, request, 1 / len(paths)) for path in paths]
+    files = _with_headers([_looked_at(path, request, 1 / len(paths)) for path in paths], request)
     first = files[0]
     if len(files) > 1 and not (are_named or first.sample.skip_rows):
         raise InputError(
             f"{description}: {first.path} has no header that tells whether it and the others hold the same; name those to be read by a "
-            f"list or a pattern, such as {description}/*{first.path.suffix}"
+            f"list or a pattern, such as {description}/*{first.path.suffix}; if the first row is a header, name its columns"
         )
+    if empty := next((one for one in files if not (one.sample.rows or one.sample.skip_rows)), None):
+        raise InputError(f"{description}: {empty.path} has no rows, and no header either; write it again, or leave it out")
     for other in files[1:]:
-        if other.sample.columns != first.sample.columns or other.sample.skip_rows != first.sample.skip_rows:
+        is_alike = other.sample.skip_rows == first.sample.skip_rows and other.sample.columns == first.sample.columns
+        if not is_alike or not (first.sample.skip_rows or other.sample.names == first.sample.names):
             raise InputError(
                 f"{description}: {other.path} has {_said(other)}, and {first.path} {_said(first)}; files that are read together have the "
                 "same columns, so name others by themselves"
@@ -101,6 +104,15 @@ def open_text_files(paths: Sequence[Path], request: Request, description: str, *
     return _opened(files, request, description)
 
 
+def _with_headers(files: list[_LookedAt], request: Request) -> list[_LookedAt]:
+    """Look again at files whose first row has the names of another's header: perhaps nothing below it tells that it is one."""
+    named = next((one.sample for one in files if one.sample.skip_rows), None)
+    if named is None:
+        return files
+    asked = replace(request, source_column=named.columns.source, target_column=named.columns.target)
+    return [_looked_at(one.path, asked, 1 / len(files)) if one.first_row == set(named.names) else one for one in files]
+
+
 @dataclass(frozen=True, slots=True)
 class _LookedAt:
     """What a file is, by its first lines.
@@ -111,6 +123,8 @@ class _LookedAt:
         Kind of its ids.
     row_bytes, likely_rows
         Estimates: the mean length of a line, and the number of lines; None of a compressed file, whose size does not tell.
+    may_be_header
+        Whether the first row is taken for an edge, though none of its names is in the sample again.
     """
 
     path: Path
@@ -118,6 +132,12 @@ class _LookedAt:
     kind: IdKind
     row_bytes: int
     likely_rows: int | None
+    may_be_header: bool
+
+    @property
+    def first_row(self) -> set[str]:
+        """Fields of the first row, unless it is a header."""
+        return {field.strip() for _, row in self.sample.rows for field in row if not self.sample.skip_rows}
 
 
 def _looked_at(path: Path, request: Request, share: float = 1.0) -> _LookedAt:
@@ -133,16 +153,19 @@ def _looked_at(path: Path, request: Request, share: float = 1.0) -> _LookedAt:
         with_signs = _sampled(first, extension, request, "first", num_rows)
         _refuse_unclear(path, sample, with_signs)
         sample = with_signs if kind == "string" else sample
-    if kind == "string" and sample.has_names and not (sample.skip_rows or request.named or extension in GAPBS_NAMES):
-        _warn_of_header(path, [row for _, row in sample.rows], sample.ends)
+    has_header = kind == "int64" or not sample.has_names or sample.skip_rows or request.named or extension in GAPBS_NAMES
+    may_be_header = not has_header and _is_alone([row for _, row in sample.rows], sample.ends)
     row_bytes = max(1, first.length // max(1, first.count(b"\n")))
     likely_rows = None if path.suffix.lower() == ".gz" else num_bytes // row_bytes
-    return _LookedAt(path, replace(sample, rows=sample.rows[:1]), kind, row_bytes, likely_rows)  # there may be thousands of files
+    return _LookedAt(path, replace(sample, rows=sample.rows[:1]), kind, row_bytes, likely_rows, may_be_header)  # there may be thousands
 
 
 def _opened(files: Sequence[_LookedAt], request: Request, description: str) -> Source:
     """Open files with the same columns: the type of each is one that all of its values have, as far as they were looked at."""
     columns, kind = files[0].sample.columns, next((one.kind for one in files if one.sample.rows), files[0].kind)
+    begin_alike = kind == "string" and len(files) > 1 and all(one.first_row and one.first_row == files[0].first_row for one in files)
+    for one in files[:1] if begin_alike and not request.named else [one for one in files if one.may_be_header]:
+        _warn_of_header(one)
     types: dict[str, Any] = {}
     for name in columns.read:
         found = max((one.sample.kinds[name] for one in files), key=KINDS.index)
@@ -160,7 +183,8 @@ def _opened(files: Sequence[_LookedAt], request: Request, description: str) -> S
 
 def _said(file: _LookedAt) -> str:
     """Say what columns a file has."""
-    return f"the columns {', '.join(file.sample.names)}" if file.sample.skip_rows else f"{len(file.sample.names)} columns without a header"
+    names = ", ".join(file.sample.names)
+    return f"the columns {names}" if file.sample.skip_rows else f"{len(file.sample.names)} columns without a header ({names})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,14 +252,19 @@ def _refuse_unclear(path: Path, sample: _Sample, with_signs: _Sample) -> None:
         )
 
 
-def _warn_of_header(path: Path, rows: Sequence[list[str]], ends: tuple[int, int]) -> None:
-    """Say that the first row is taken for an edge, where none of its names is in the sample again."""
+def _is_alone(rows: Sequence[list[str]], ends: tuple[int, int]) -> bool:
+    """Whether none of the names in the first of several rows is in another."""
     first = [rows[0][end].strip() for end in ends] if rows else []
-    if len(rows) > 1 and not any(row[end].strip() in first for row in rows[1:] for end in ends):
-        logger.warning(
-            "%s: the first row (%s) is taken for an edge; if it is a header, name its columns, as in columns=(%r, %r) or --source-column "
-            "and --target-column", path, ", ".join(first), *first,
-        )  # fmt: skip
+    return len(rows) > 1 and not any(row[end].strip() in first for row in rows[1:] for end in ends)
+
+
+def _warn_of_header(file: _LookedAt) -> None:
+    """Say that the first row is taken for an edge."""
+    first = [file.sample.rows[0][1][end].strip() for end in file.sample.ends]
+    logger.warning(
+        "%s: the first row (%s) is taken for an edge; if it is a header, name its columns, as in columns=(%r, %r) or --source-column "
+        "and --target-column", file.path, ", ".join(first), *first,
+    )  # fmt: skip
 
 
 def _text_extension(path: Path) -> str:
