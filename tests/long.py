@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 NAMES = ROOT / "tests" / "long.txt"
 """A line for each test: its name as pytest has it, without parameters."""
 
-LONG_SECONDS = 1.0
+LONG_SECONDS = 0.5
 """Of one case."""
 
 
