@@ -1,6 +1,8 @@
 """What can be opened at all: paths that cannot, and why."""
 
 import os
+import resource
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -65,6 +67,24 @@ def test_file_without_permission(tmp_path, monkeypatch):
             patch.setattr(os, "stat", refuse)
             with pytest.raises(InputError, match="no permission to read it"):
                 open_source(str(tmp_path / name))
+
+
+def test_too_many_open_files_are_no_fault_of_the_input(tmp_path):
+    (tmp_path / "edges.csv").write_bytes(b"1,2\n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    open_source(tmp_path / "edges.csv")  # imports what it needs
+    taken, low = [], len(os.listdir("/proc/self/fd")) + 8
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(low, soft), hard))
+        with suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        with pytest.raises(InputError, match=r"too many open; allow more \(ulimit -n\)"):
+            open_source(tmp_path / "edges.csv")
+    finally:
+        for one in taken:
+            os.close(one)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_remote_path():

@@ -6,6 +6,7 @@ A format module opens its input, reads only what describes it (a footer, a heade
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -255,6 +256,8 @@ def reading(path: Path) -> Iterator[None]:
     except IsADirectoryError as error:
         raise InputError(f"{path} is a folder where a file is needed; name the file") from error
     except OSError as error:
+        if error.errno == errno.EMFILE:
+            raise InputError(f"{path}: cannot be opened, as this process has too many open; allow more (ulimit -n)") from error
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); mend that, or copy the input elsewhere") from error
 
 
