@@ -81,8 +81,8 @@ def betweenness_centrality(
     Raises
     ------
     ArgumentError
-        An argument is invalid, or `k` is larger than the graph; between two vertices there are more shortest paths than float64 can count
-        (1.8e308), or more than 65,534 edges.
+        An argument is invalid, or `k` is larger than the graph; shortest paths have more than 65,534 edges, or there are 1e542 times as
+        many of them to one vertex as to another that is as far away.
     BudgetError
         The budget is too small; the message names the smallest that works.
     StoreError, CorruptStoreError

@@ -66,6 +66,7 @@ class PathCounts:
         self._front, self._next, self._unseen = (np.zeros(n, WORD) for _ in range(3))
         self.centrality: Array = np.zeros(n)
         self._sizes: Array = np.zeros((UNSEEN + 1, 2), np.int64)  # of each level: vertices, and entries of their rows
+        self._scaled: Array = np.zeros(UNSEEN + 1, WORD)  # lanes in which its numbers of paths were
         self._out = sweeps.table("out")
         self._in = sweeps.table("in") if sweeps.store.attributes.directed else self._out
         self._most = most_listed(n)
@@ -97,6 +98,7 @@ class PathCounts:
         self._front[sources] = 1 << lanes
         self._unseen[sources] ^= self._front[sources]
         self._paths[sources, lanes] = 1
+        self._scaled.fill(0)
         self._sizes[0] = sources.size, 0
         depth = self._count(sources.size)
         if depth is not None:
@@ -138,10 +140,10 @@ class PathCounts:
             np.copyto(self._next, self._unseen)
         whole, mine = [self._front, self._paths], [self._next, self._unseen]
         calls = self._pull(kernels.count_paths, whole, mine, [self._level, depth], only=self._next)
-        self._check(all(finite for *_, finite in calls))
         self._sizes[depth] = [sum(call[i] for call in calls) for i in range(2)]
         if self._sizes[depth, 0]:
             self._front, self._next = self._next, self._front
+            self._keep_small(depth, all(are_small for *_, are_small in calls))
         return bool(self._sizes[depth, 0])
 
     def _count_listed(self, depth: int) -> tuple[int, bool]:
@@ -150,44 +152,53 @@ class PathCounts:
         self._next.fill(0)
         while num < most:
             num_front = kernels.list_front(self._front, self._vertices[0])
-            more, why, is_out, piece, finite = kernels.count_listed(
+            more, why, is_out, piece, are_small = kernels.count_listed(
                 self._out.pieces, self._in.pieces, self._front, self._paths, self._next, self._unseen, self._level, depth + num + 1,
                 self._vertices, num_front, self._sizes[depth + num + 1 :], most - num,
             )  # fmt: skip
-            self._check(finite)
             num += more
+            self._keep_small(depth + num, are_small)
+            if not are_small:
+                continue
             if why != MISSING:
                 return num, why == DONE
             if not (self._out if is_out else self._in).bring(piece):
-                more, is_over, finite = self._rows.count(
+                more, is_over, are_small = self._rows.count(
                     self._front, self._paths, self._next, self._unseen, self._level, depth + num + 1, self._vertices,
                     self._sizes[depth + num : depth + most + 1],
                 )  # fmt: skip
-                self._check(finite)
+                self._keep_small(depth + num + more, are_small)
                 return num + more, is_over
         return num, False
 
     def _accumulate(self, last: int) -> None:
         """Add up dependencies, from the last level but one to the first; on the sources themselves none counts."""
         self._over_vertices(kernels.invert_last, self._front, self._paths)
+        self._match_scale(last)
         depth = last - 1
         while depth > 0:
             num, is_done = self._add_listed(depth)
             depth -= num
+            if num:
+                self._match_scale(depth + 1)
             if not is_done:
                 self._over_vertices(kernels.find_level, self._level, depth, self._next)
                 mine = [self._next, self.centrality]
                 self._pull(kernels.add_dependencies, [self._front, self._paths], mine, lists="out", only=self._next)
                 self._front, self._next = self._next, self._front
+                self._match_scale(depth)
                 depth -= 1
 
     def _add_listed(self, depth: int) -> tuple[int, bool]:
         """Add up dependencies on a level and those before it that are small; returns how many, and whether all of these are done."""
         if depth < LEAST_LEVELS or not all(self._is_small(depth - i) for i in range(LEAST_LEVELS)):
             return 0, False
-        vertices, table, sizes = self._vertices.reshape(-1), self._out, self._sizes[depth : max(0, depth - LISTED_LEVELS) : -1]
+        span = slice(depth, max(0, depth - LISTED_LEVELS), -1)
+        vertices, table, sizes = self._vertices.reshape(-1), self._out, self._sizes[span]
         behind = np.cumsum(sizes[:, 0])
-        num = int(np.argmax(np.append((behind > vertices.size) | (sizes.sum(axis=1) > self._most), True)))
+        is_behind_scaled = np.append(False, np.logical_or.accumulate(self._scaled[span][:-1] != 0))
+        is_too_much = (behind > vertices.size) | (sizes.sum(axis=1) > self._most) | is_behind_scaled
+        num = int(np.argmax(np.append(is_too_much, True)))
         ends = np.append(0, np.cumsum(sizes[num - 1 :: -1, 0]))
         kernels.list_levels(self._level, depth - num + 1, vertices, self._words, ends)
         done, why = 0, MISSING
@@ -216,9 +227,18 @@ class PathCounts:
     def _is_small(self, depth: int) -> bool:
         return bool(self._sizes.item(depth, 0) + self._sizes.item(depth, 1) <= self._most)
 
-    def _check(self, are_finite: bool) -> None:
-        if not are_finite:
-            raise too_many_paths(self._sweeps.store)
+    def _keep_small(self, depth: int, are_small: bool) -> None:
+        """Scale the numbers of paths of a level, which is the front, in the lanes in which any is huge."""
+        if not are_small:
+            lanes = np.bitwise_or.reduce(self._over_vertices(kernels.find_huge, self._front, self._paths))
+            self._scaled[depth] = lanes
+            if not all(self._over_vertices(kernels.scale_down, self._front, self._paths, WORD(lanes))):
+                raise too_many_paths(self._sweeps.store)
+
+    def _match_scale(self, depth: int) -> None:
+        """Scale what depends on a level, which is the front, as its numbers of paths were: those before it were not."""
+        if self._scaled[depth]:
+            self._over_vertices(kernels.scale_down, self._front, self._paths, WORD(self._scaled[depth]))
 
     def _over_vertices(self, kernel: Any, *arguments: Any) -> list[Any]:
         return self._sweeps.vertices(lambda a, z: kernel(*arguments, a, z), VERTEX_SECONDS * self.centrality.size)

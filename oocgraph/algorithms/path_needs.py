@@ -33,6 +33,7 @@ def path_needs(store: CSRStore, vectors: dict[str, int]) -> Needs:
         ],
         vertex_kernels=[
             (kernels.find_level, level, 0, words, 0, 0), (kernels.invert_last, words, paths, 0, 0),
+            (kernels.find_huge, words, paths, 0, 0), (kernels.scale_down, words, paths, WORD(0), 0, 0),
             (kernels.count_ends, words, WORD(0), numbers, 0, 0), (kernels.rescale, numbers, 0.0, 0, 0),
             (kernels.list_front, words, ends), (kernels.list_levels, level, 0, ends, words, ends),
             (kernels.count_listed, pieces, pieces, words, paths, words, words, level, 0, listed, 0, listed, 0),

@@ -54,8 +54,8 @@ class PathRows:
 
         Returns
         -------
-        (num, is_over, finite): levels that are found; whether there are no more at all, and else either all levels were found, or rows are
-        too many; whether all numbers of paths are finite.
+        (num, is_over, are_small): levels that are found; whether there are no more at all, and else all levels were found, or rows are too
+        many, or a number of paths is huge, which comes last.
         """
         here, room = vertices[0, : kernels.list_front(front, vertices[0])], vertices[1]
         held: list[Read] = []
@@ -69,10 +69,10 @@ class PathRows:
                 new[room[:top]] = 0
                 return num, False, True
             there = np.sort(room[:top])
-            num_edges, finite, num_read, held = 0, True, 0, []
+            num_edges, are_small, num_read, held = 0, True, 0, []
             for one in self._read(there, "in"):
-                more, are_finite = kernels.count_read(*one, front, paths, new, unseen, level, depth + num)
-                num_edges, finite, num_read, held = num_edges + more, finite and are_finite, num_read + 1, [one]
+                more, those_are = kernels.count_read(*one, front, paths, new, unseen, level, depth + num)
+                num_edges, are_small, num_read, held = num_edges + more, are_small and those_are, num_read + 1, [one]
             if num_read > 1 or self._is_directed:
                 held = []  # else these rows are those of the next front, and of others that have no lane there
             found = there[new[there] != 0]
@@ -82,7 +82,7 @@ class PathRows:
             front[found] = new[found]
             new[found] = 0
             sizes[num + 1] = found.size, num_edges
-            if not finite:
+            if not are_small:
                 return num + 1, False, False
             here = found
         return len(sizes) - 1, False, True

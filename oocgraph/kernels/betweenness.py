@@ -4,6 +4,9 @@ A source is a lane. A vertex has a row of `LANES` float64, one for each lane, an
 which it is on the level that a sweep reads. Of a neighbour's row only these are used, so that its others may be written at the same time.
 A neighbour that occurs twice, which is next to itself, counts once.
 
+Numbers of paths may be more than float64 can tell: those of a level are then scaled, and what depends on them on the way back. A level
+counts them in its own unit, and only their ratios to those of the levels beside it are used.
+
 A level of few vertices is listed, and many such levels are passed in one call, by one thread, from row to row
 (`oocgraph.kernels.piece_rows`). A row adds its neighbours up as in a sweep, so that no bit of a result depends on what is listed.
 """
@@ -24,6 +27,10 @@ source, 32 and 64 took 1.2 to 1.4, and all of them more memory."""
 
 WORD = np.uint8
 """Type of a word."""
+
+HUGE, STEP, TINY = 2.0**900, 2.0**-64, 2.0**-900
+"""Numbers of paths above which those of a level are scaled, by this factor, and the least that may come of it. The factor is a power of
+two, so that no bit of a result depends on it; from one level to the next numbers grow by the longest list at the most."""
 
 HELD = 512
 """Neighbours that are looked at before the rows of those that matter are added: the list of these stays in the first-level cache."""
@@ -53,9 +60,9 @@ def count_paths(
 
     Returns
     -------
-    (num_found, num_edges, finite): rows that are found, and their entries; whether all numbers of paths are finite.
+    (num_found, num_edges, are_small): rows that are found, and their entries; whether no number of paths is `HUGE`.
     """
-    num_found, num_edges, finite = 0, 0, True
+    num_found, num_edges, are_small = 0, 0, True
     sums, rows = np.zeros(LANES), np.empty(HELD, indices.dtype)
     for r in range(unseen.size):
         if not new[r]:
@@ -67,8 +74,8 @@ def count_paths(
         num_found += 1
         num_edges += np.int64(pointers[r + 1] - pointers[r])
         unseen[r] &= ~lanes
-        finite &= _note_found(first + r, lanes, sums, paths, level, depth)
-    return num_found, num_edges, finite
+        are_small &= _note_found(first + r, lanes, sums, paths, level, depth)
+    return num_found, num_edges, are_small
 
 
 @nb.njit(nogil=True, cache=True)
@@ -109,8 +116,8 @@ def count_listed(
 
     Returns
     -------
-    (num, why, is_out, piece, finite): levels that are found, and why there are no more; of which lists which piece is missing; whether all
-    numbers of paths are finite.
+    (num, why, is_out, piece, are_small): levels that are found, and why there are no more; of which lists which piece is missing; whether
+    no number of paths of the last one is `HUGE`, else there may be more.
     """
     num, most = 0, vertices.shape[1]
     sums, rows = np.zeros(LANES), np.empty(HELD, out_pieces.kind.dtype)
@@ -138,7 +145,7 @@ def count_listed(
             for i in range(top):
                 new[there[i]] = 0
             return num, MISSING if missing >= 0 else GROWN, False, missing, True
-        found, finite = 0, True
+        found, are_small = 0, True
         for i in range(top):
             w = there[i]
             piece = piece_of(in_pieces, w)
@@ -147,7 +154,7 @@ def count_listed(
             new[w] = lanes
             if lanes:
                 unseen[w] &= ~lanes
-                finite &= _note_found(w, lanes, sums, paths, level, depth + num)
+                are_small &= _note_found(w, lanes, sums, paths, level, depth + num)
                 there[found] = w
                 found += 1
         if not found:
@@ -161,7 +168,7 @@ def count_listed(
         num += 1
         num_vertices = found
         here, there = there, here
-        if not finite:
+        if not are_small:
             return num, DONE, False, 0, False
     return num, FULL, False, 0, True
 
@@ -189,9 +196,9 @@ def count_read(vertices: Any, offset: Any, indices: Any, front: Any, paths: Any,
 
     Returns
     -------
-    (num_edges, finite): entries of the rows of those that are; whether all numbers of paths are finite.
+    (num_edges, are_small): entries of the rows of those that are; whether no number of paths is `HUGE`.
     """
-    num_edges, finite = 0, True
+    num_edges, are_small = 0, True
     sums, rows = np.zeros(LANES), np.empty(HELD, indices.dtype)
     for i in range(vertices.size):
         w = vertices[i]
@@ -199,9 +206,9 @@ def count_read(vertices: Any, offset: Any, indices: Any, front: Any, paths: Any,
         new[w] = lanes
         if lanes:
             unseen[w] &= ~lanes
-            finite &= _note_found(w, lanes, sums, paths, level, depth)
+            are_small &= _note_found(w, lanes, sums, paths, level, depth)
             num_edges += offset[i + 1] - offset[i]
-    return num_edges, finite
+    return num_edges, are_small
 
 
 @nb.njit(nogil=True, cache=True)
@@ -352,6 +359,31 @@ def invert_last(front: Any, paths: Any, start: Any, stop: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
+def find_huge(front: Any, paths: Any, start: Any, stop: Any) -> Any:
+    """Return the lanes of the front in which a vertex of ``start .. stop - 1`` has a number of paths above `HUGE`."""
+    lanes = WORD(0)
+    for v in range(start, stop):
+        for b in range(LANES):
+            if front[v] >> b & 1 and paths[v, b] > HUGE:
+                lanes |= WORD(1 << b)
+    return lanes
+
+
+@nb.njit(nogil=True, cache=True)
+def scale_down(front: Any, paths: Any, lanes: Any, start: Any, stop: Any) -> Any:
+    """Scale what vertices of the front have in these lanes, in ``start .. stop - 1``; returns whether all is still above `TINY`."""
+    are_large = True
+    for v in range(start, stop):
+        here = front[v] & lanes
+        if here:
+            for b in range(LANES):
+                if here >> b & 1:
+                    paths[v, b] *= STEP
+                    are_large &= paths[v, b] >= TINY
+    return are_large
+
+
+@nb.njit(nogil=True, cache=True)
 def count_ends(unseen: Any, used: Any, centrality: Any, start: Any, stop: Any) -> Any:
     """Add to ``centrality[start:stop]`` the paths that end there, one for each lane used; returns (LANES,) int64, how many in each."""
     counts = np.zeros(LANES, np.int64)
@@ -395,14 +427,14 @@ def _add_neighbours(low: Any, high: Any, indices: Any, front: Any, wanted: Any, 
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def _note_found(v: Any, lanes: Any, sums: Any, paths: Any, level: Any, depth: Any) -> Any:
-    """Note by how many paths a vertex is reached, and on which level it is; returns whether all these numbers are finite."""
-    finite = True
+    """Note by how many paths a vertex is reached, and on which level it is; returns whether none of these numbers is `HUGE`."""
+    are_small = True
     for b in range(LANES):
         if lanes >> b & 1:
             paths[v, b] = sums[b]
             level[b, v] = depth
-            finite &= sums[b] < np.inf
-    return finite
+            are_small &= sums[b] <= HUGE
+    return are_small
 
 
 @nb.njit(nogil=True, cache=True, inline="always")

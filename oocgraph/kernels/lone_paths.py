@@ -11,11 +11,11 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.betweenness import LANES
+from oocgraph.kernels.betweenness import HUGE, LANES, STEP, TINY
 from oocgraph.kernels.piece_rows import piece_of, row_of
 
 TOO_DEEP, TOO_MANY, ONE_WAY = -1, -2, -3
-"""What `search` returns in place of a level: too many levels, too many paths, or an edge that only one of both lists has."""
+"""What `search` returns in place of a level: too many levels, paths that are too many beside others, or an edge that one list has only."""
 
 
 @nb.njit(nogil=True, cache=True)
@@ -38,7 +38,7 @@ def search(out_pieces: Any, in_pieces: Any, source: Any, unseen: Any, level: Any
     queue : (num_vertices,) of the dtype of neighbours
         Scratch: vertices in the order in which they are found.
     """
-    paths, begin, end, depth = dependency, 0, 1, 0
+    paths, begin, end, depth, scaled = dependency, 0, 1, 0, np.zeros(0, np.bool_)
     level[source], paths[source], queue[0] = 0, 1, source
     while True:
         top = end
@@ -55,19 +55,30 @@ def search(out_pieces: Any, in_pieces: Any, source: Any, unseen: Any, level: Any
                     top += 1
         if top == end:
             break
+        most = 0.0
         for i in range(end, top):
             v = np.int64(queue[i])
             paths[v] = _add_neighbours(in_pieces, v, level, depth, paths)
-            if paths[v] == np.inf:
-                return TOO_MANY
+            most = max(most, paths[v])
             if paths[v] == 0:
                 return ONE_WAY
+        if most > HUGE:
+            if not scaled.size:
+                scaled = np.zeros(np.int64(unseen) + 1, np.bool_)
+            scaled[depth + 1] = True
+            for i in range(end, top):
+                v = np.int64(queue[i])
+                paths[v] *= STEP
+                if paths[v] < TINY:
+                    return TOO_MANY
         begin, end, depth = end, top, depth + 1
     for i in range(end - 1, 0, -1):
         v = np.int64(queue[i])
         number = paths[v]
         own = number * _add_neighbours(out_pieces, v, level, np.int64(level[v]) + 1, share)
         share[v], dependency[v] = (1 + own) / number, own
+        if scaled.size and scaled[level[v]]:
+            share[v] *= STEP
     dependency[source] = 0
     return depth
 

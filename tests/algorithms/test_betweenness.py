@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 from dataclasses import replace
 from random import Random
@@ -276,23 +277,76 @@ def test_a_path_has_many_levels(tmp_path, monkeypatch):
         oocgraph.betweenness_centrality(graph)
 
 
+def layers(num_layers, width, *, beside):
+    """Return the edges of a row of layers of vertices, each with 1 to `width` neighbours in the next; perhaps with a path beside them."""
+    rng, edges = np.random.default_rng(5), []
+    for layer in range(num_layers):
+        for i in range(width):
+            edges += [(layer * width + i, (layer + 1) * width + int(j)) for j in rng.permutation(width)[: rng.integers(1, width + 1)]]
+    if beside:
+        path = [0, *range((num_layers + 1) * width, (num_layers + 1) * width + num_layers - 1), num_layers * width]
+        edges += itertools.pairwise(path)
+    return np.array(edges).T
+
+
+def dependencies(source, target, sources, *, directed):
+    """Brandes' sums by whole numbers of paths, however many."""
+    n = 1 + max(source.max(), target.max())
+    after, total = [set() for _ in range(n)], np.zeros(n)
+    for u, v in zip(source.tolist(), target.tolist(), strict=True):
+        after[u].add(v)
+        if not directed:
+            after[v].add(u)
+    for s in sources:
+        level, paths, order, dependency = {s: 0}, {s: 1}, [s], dict.fromkeys(range(n), 0.0)
+        for v in order:
+            for w in after[v]:
+                if w not in level:
+                    level[w], paths[w] = level[v] + 1, 0
+                    order.append(w)
+                if level[w] == level[v] + 1:
+                    paths[w] += paths[v]
+        for v in reversed(order):
+            dependency[v] = sum(paths[v] / paths[w] * (1 + dependency[w]) for w in after[v] if level[w] == level[v] + 1)
+            total[v] += dependency[v] if v != s else 0
+    return total
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_more_paths_than_a_number_can_count_are_counted(tmp_path, monkeypatch, directed):
+    """By 1,200 levels, up to 2 ** 1,800 paths, and no bit depends on how levels are found."""
+    source, target = layers(1200, 4, beside=True)
+    n = 1 + max(source.max(), target.max())
+    names = np.random.default_rng(6).permutation(n)
+    graph = oocgraph.build_csr((names[source], names[target]), tmp_path / "g.zarr", directed=directed, num_vertices=n)
+    sources = np.argsort(names)[Random(3).sample(range(n), 6)]
+    expected = dependencies(source, target, sources, directed=directed)
+    found, bring = [], edge_stream.PieceTable.bring
+    for alone, most, stays in ((True, None, True), (False, 0, True), (False, 1 << 14, True), (False, 1 << 14, False)):
+        with monkeypatch.context() as patch:
+            search_alone(patch, alone=alone)
+            list_levels(patch, most)
+            patch.setattr(edge_stream.PieceTable, "bring", lambda self, i, stays=stays: stays and bring(self, i))
+            result = oocgraph.betweenness_centrality(graph, 6, seed=3, normalized=False)
+        found.append(result.of(names))
+        assert result.depth > 1000
+    assert len({one.tobytes() for one in found}) == 1
+    scale = np.full(n, n - 1 if directed else (n - 1) / 2) / 6
+    scale[sources] *= 6 / 5
+    np.testing.assert_allclose(found[0], expected * scale, rtol=1e-10)
+
+
 @pytest.mark.parametrize("alone", [False, True])
-def test_more_paths_than_a_number_can_count_are_refused(tmp_path, monkeypatch, alone):
-    """A chain of so many diamonds, of which the source is the beginning."""
+@pytest.mark.parametrize("most", [None, 0])
+def test_numbers_of_paths_that_are_too_different_are_refused(tmp_path, monkeypatch, alone, most):
     search_alone(monkeypatch, alone=alone)
-    for num_diamonds in (1020, 1030):
-        n, begins = 3 * num_diamonds + 1, 3 * np.arange(num_diamonds)
-        source = np.concatenate([begins, begins, begins + 1, begins + 2])
-        target = np.concatenate([begins + 1, begins + 2, begins + 3, begins + 3])
-        shift = Random(1).sample(range(n), 1)[0]
-        graph = oocgraph.build_csr(((source + shift) % n, (target + shift) % n), tmp_path / f"{num_diamonds}.zarr", directed=True)
-        if num_diamonds == 1020:
-            centrality = oocgraph.betweenness_centrality(graph, 1, normalized=False, endpoints=True).of((np.arange(n) + shift) % n) / n
-            np.testing.assert_allclose(centrality[0], n - 1)
-            np.testing.assert_allclose(centrality[1::3], (n - 1 - 3 * np.arange(num_diamonds) - 2) / 2 + 1)
-            continue
-        with pytest.raises(ArgumentError, match=r"there are more than 1.8e\+308 shortest paths, .* give a smaller graph"):
-            oocgraph.betweenness_centrality(graph, 1)
+    list_levels(monkeypatch, most)
+    source, target = layers(1200, 8, beside=True)
+    n = 1 + max(source.max(), target.max())
+    shift = Random(1).sample(range(n), 1)[0]
+    graph = oocgraph.build_csr(((source + shift) % n, (target + shift) % n), tmp_path / "g.zarr", directed=True)
+    with pytest.raises(ArgumentError, match=r"up to 1e542 times as many shortest paths as .* another as far away, .* give a smaller graph"):
+        oocgraph.betweenness_centrality(graph, 1)
 
 
 def test_what_makes_no_sense_is_refused(tmp_path):
