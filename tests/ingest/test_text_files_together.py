@@ -114,6 +114,7 @@ def test_a_folder_holds_nothing_that_is_left_out(folder, tmp_path):
     """What cannot be read there has edges that the graph would lack."""
     (folder / "README.md").write_text("# Edges")
     (folder / "LICENSE").touch()
+    (folder / "Readme.txt").write_text("Edges of three days")
     (folder / ".git").mkdir()
     (folder / ".git" / "index").touch()
     oocgraph.build_csr(([1], [2]), folder / "g.zarr")

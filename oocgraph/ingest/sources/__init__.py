@@ -149,11 +149,11 @@ def _open_folder(path: Path, request: Request) -> Source:
             f"{path} is a Zarr group: a graph store already, not an edge list; open it as it is, with open_graph, or "
             "add its edges to another with merge_graphs"
         )
-    seen = files_below(path)
+    seen = [file for file in files_below(path) if not is_beside_data(file)]
     files = [file for file in seen if _extension(file) is not None]
     if not files:
         raise InputError(f"{path}: the folder holds no edge list; known are: {', '.join(_FORMATS)}")
-    other = next((file for file in seen if _extension(file) is None and not is_beside_data(file)), None)
+    other = next((file for file in seen if _extension(file) is None), None)
     if other is not None:
         inner = "**/" if any(file.parent != path for file in files) else ""
         raise InputError(

@@ -24,6 +24,7 @@ _BESIDE_DATA = (".md", ".rst", ".pdf", ".html", ".crc", ".md5", ".sha256", ".log
 """Extensions of what lies beside data and is none."""
 
 _NAMES_BESIDE_DATA = ("readme", "license", "licence", "copying", "citation", "changelog", "makefile")
+"""Names of such files, by themselves or as ``.txt``."""
 
 
 def is_pattern(text: str) -> bool:
@@ -51,7 +52,8 @@ def files_below(folder: Path) -> list[Path]:
 
 def is_beside_data(file: Path) -> bool:
     """Whether a file's name shows that it has no edges."""
-    return file.suffix.lower() in _BESIDE_DATA or file.name.lower().partition(".")[0] in _NAMES_BESIDE_DATA
+    name = file.name.lower()
+    return name.endswith(_BESIDE_DATA) or name.removesuffix(".txt") in _NAMES_BESIDE_DATA
 
 
 def files_matching(pattern: str) -> list[Path]:
