@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.algorithms.lone_paths import LonePaths, too_long_paths, too_many_paths
+from oocgraph.algorithms.lone_paths import LonePaths, too_long_paths
 from oocgraph.algorithms.path_rows import PathRows
+from oocgraph.algorithms.path_scales import PathScales
 from oocgraph.engine.sweeps import Lists, Sweeps
 from oocgraph.kernels import betweenness as kernels
 from oocgraph.kernels.betweenness import LANES, WORD
@@ -60,16 +61,15 @@ class PathCounts:
 
     def __init__(self, sweeps: Sweeps) -> None:
         n = sweeps.store.num_rows
-        self._sweeps, self._rows, self.depth = sweeps, PathRows(sweeps), 0
+        self._sweeps, self._rows, self._most, self.depth = sweeps, PathRows(sweeps), most_listed(n), 0
         self._paths: Array = np.zeros((n, LANES))
         self._level: Array = np.zeros((LANES, n), np.uint16)
         self._front, self._next, self._unseen = (np.zeros(n, WORD) for _ in range(3))
         self.centrality: Array = np.zeros(n)
         self._sizes: Array = np.zeros((UNSEEN + 1, 2), np.int64)  # of each level: vertices, and entries of their rows
-        self._scaled: Array = np.zeros(UNSEEN + 1, WORD)  # lanes in which its numbers of paths were
+        self._scales = PathScales(sweeps, self._over_vertices, UNSEEN + 1)
         self._out = sweeps.table("out")
         self._in = sweeps.table("in") if sweeps.store.attributes.directed else self._out
-        self._most = most_listed(n)
         self._vertices: Array = np.empty((2, self._most), np.int64)
         self._words: Array = np.empty(self._vertices.size, WORD)
         self._alone: LonePaths | None = None
@@ -98,7 +98,7 @@ class PathCounts:
         self._front[sources] = 1 << lanes
         self._unseen[sources] ^= self._front[sources]
         self._paths[sources, lanes] = 1
-        self._scaled.fill(0)
+        self._scales.lanes.fill(0)
         self._sizes[0] = sources.size, 0
         depth = self._count(sources.size)
         if depth is not None:
@@ -143,7 +143,7 @@ class PathCounts:
         self._sizes[depth] = [sum(call[i] for call in calls) for i in range(2)]
         if self._sizes[depth, 0]:
             self._front, self._next = self._next, self._front
-            self._keep_small(depth, all(are_small for *_, are_small in calls))
+            self._scales.keep_small(depth, self._front, self._paths, all(are_small for *_, are_small in calls))
         return bool(self._sizes[depth, 0])
 
     def _count_listed(self, depth: int) -> tuple[int, bool]:
@@ -157,48 +157,42 @@ class PathCounts:
                 self._vertices, num_front, self._sizes[depth + num + 1 :], most - num,
             )  # fmt: skip
             num += more
-            self._keep_small(depth + num, are_small)
-            if not are_small:
-                continue
-            if why != MISSING:
+            self._scales.keep_small(depth + num, self._front, self._paths, are_small)
+            if are_small and why != MISSING:
                 return num, why == DONE
-            if not (self._out if is_out else self._in).bring(piece):
+            if are_small and not (self._out if is_out else self._in).bring(piece):
                 more, is_over, are_small = self._rows.count(
                     self._front, self._paths, self._next, self._unseen, self._level, depth + num + 1, self._vertices,
                     self._sizes[depth + num : depth + most + 1],
                 )  # fmt: skip
-                self._keep_small(depth + num + more, are_small)
+                self._scales.keep_small(depth + num + more, self._front, self._paths, are_small)
                 return num + more, is_over
         return num, False
 
     def _accumulate(self, last: int) -> None:
         """Add up dependencies, from the last level but one to the first; on the sources themselves none counts."""
         self._over_vertices(kernels.invert_last, self._front, self._paths)
-        self._match_scale(last)
+        self._scales.match(last, self._front, self._paths)
         depth = last - 1
         while depth > 0:
             num, is_done = self._add_listed(depth)
             depth -= num
             if num:
-                self._match_scale(depth + 1)
+                self._scales.match(depth + 1, self._front, self._paths)
             if not is_done:
                 self._over_vertices(kernels.find_level, self._level, depth, self._next)
                 mine = [self._next, self.centrality]
                 self._pull(kernels.add_dependencies, [self._front, self._paths], mine, lists="out", only=self._next)
                 self._front, self._next = self._next, self._front
-                self._match_scale(depth)
+                self._scales.match(depth, self._front, self._paths)
                 depth -= 1
 
     def _add_listed(self, depth: int) -> tuple[int, bool]:
         """Add up dependencies on a level and those before it that are small; returns how many, and whether all of these are done."""
         if depth < LEAST_LEVELS or not all(self._is_small(depth - i) for i in range(LEAST_LEVELS)):
             return 0, False
-        span = slice(depth, max(0, depth - LISTED_LEVELS), -1)
-        vertices, table, sizes = self._vertices.reshape(-1), self._out, self._sizes[span]
-        behind = np.cumsum(sizes[:, 0])
-        is_behind_scaled = np.append(False, np.logical_or.accumulate(self._scaled[span][:-1] != 0))
-        is_too_much = (behind > vertices.size) | (sizes.sum(axis=1) > self._most) | is_behind_scaled
-        num = int(np.argmax(np.append(is_too_much, True)))
+        vertices, table, sizes = self._vertices.reshape(-1), self._out, self._sizes[depth : max(0, depth - LISTED_LEVELS) : -1]
+        num = self._scales.num_together(depth, (sizes.sum(axis=1) > self._most) | (np.cumsum(sizes[:, 0]) > vertices.size))
         ends = np.append(0, np.cumsum(sizes[num - 1 :: -1, 0]))
         kernels.list_levels(self._level, depth - num + 1, vertices, self._words, ends)
         done, why = 0, MISSING
@@ -226,19 +220,6 @@ class PathCounts:
 
     def _is_small(self, depth: int) -> bool:
         return bool(self._sizes.item(depth, 0) + self._sizes.item(depth, 1) <= self._most)
-
-    def _keep_small(self, depth: int, are_small: bool) -> None:
-        """Scale the numbers of paths of a level, which is the front, in the lanes in which any is huge."""
-        if not are_small:
-            lanes = np.bitwise_or.reduce(self._over_vertices(kernels.find_huge, self._front, self._paths))
-            self._scaled[depth] = lanes
-            if not all(self._over_vertices(kernels.scale_down, self._front, self._paths, WORD(lanes))):
-                raise too_many_paths(self._sweeps.store)
-
-    def _match_scale(self, depth: int) -> None:
-        """Scale what depends on a level, which is the front, as its numbers of paths were: those before it were not."""
-        if self._scaled[depth]:
-            self._over_vertices(kernels.scale_down, self._front, self._paths, WORD(self._scaled[depth]))
 
     def _over_vertices(self, kernel: Any, *arguments: Any) -> list[Any]:
         return self._sweeps.vertices(lambda a, z: kernel(*arguments, a, z), VERTEX_SECONDS * self.centrality.size)
