@@ -56,7 +56,7 @@ ON_DISK = ("capped", "disk")
 
 
 LEAVES_OUT_LONG = "leaves_out_long"
-"""Whether the run is one of all tests: those of `tests.long` have one of their own."""
+"""Key under which worker processes find whether the tests of `tests.long` are left out."""
 
 
 def pytest_configure(config):
@@ -82,12 +82,12 @@ def pytest_report_header(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node):
-    """Tell a process of tests what was asked for: its own command line names all folders."""
+    """Tell a worker process whether long tests are left out: its own command line always names the folders."""
     node.workerinput[LEAVES_OUT_LONG] = leaves_out_long(node.config)
 
 
 def leaves_out_long(config):
-    """Whether tests that take long are left out: where the command line chooses none, by name, word or marker."""
+    """Whether long tests are left out: yes, unless the command line selects tests by path, keyword or marker."""
     if hasattr(config, "workerinput"):
         return config.workerinput[LEAVES_OUT_LONG]
     option, are_chosen = config.option, config.args_source is config.ArgsSource.ARGS
@@ -135,8 +135,8 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="run all tests, those marked slow too")
-    parser.addoption("--long", action="store_true", help="run those tests alone that a run of all leaves out because they take long")
+    parser.addoption("--slow", action="store_true", help="run all tests, including those marked slow")
+    parser.addoption("--long", action="store_true", help="run only the long tests, which a run of all tests leaves out")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -149,7 +149,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def of_the_other_run(config, items):
-    """Return the tests that are run alone with ``--long``, or those that are run without it."""
+    """Return the tests that are not run: with ``--long`` all but the long ones, without it those."""
     is_long, names = config.getoption("--long"), long_tests()
     if not is_long and not leaves_out_long(config):
         return []

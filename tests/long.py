@@ -1,6 +1,6 @@
-"""Which tests take long: `tests/long.txt` names them, and pytest leaves them out where all tests are run.
+"""Long tests: `tests/long.txt` names them, and a run of all tests leaves them out.
 
-Written anew from what two runs on two cores have noted, one of each part::
+To update the list, run both parts of the suite on two cores and give it their reports::
 
     python -m pytest -n auto --dist worksteal --junitxml short.xml
     python -m pytest -n auto --dist worksteal --junitxml long.xml --long
@@ -17,19 +17,19 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).parent.parent
 
 NAMES = ROOT / "tests" / "long.txt"
-"""A line for each test: its name as pytest has it, without parameters."""
+"""One node id per line, without parameters."""
 
 LONG_SECONDS = 0.5
-"""Of one case."""
+"""Seconds from which on one case makes a test long."""
 
 
 def long_tests() -> frozenset[str]:
-    """Return the names of the tests that take long."""
+    """Return the node ids of the long tests."""
     return frozenset(NAMES.read_text(encoding="utf-8").splitlines())
 
 
 def measured(reports: list[str]) -> dict[str, float]:
-    """Return the seconds of the longest case of each test: of several reports, the least, as kernels to compile are met by any test."""
+    """Return the seconds of each test's longest case; the least of several reports, as any test may be the one that compiles kernels."""
     found = defaultdict[str, list[float]](list)
     for report in reports:
         longest = defaultdict[str, float](float)
@@ -42,7 +42,7 @@ def measured(reports: list[str]) -> dict[str, float]:
 
 
 def node_id(class_name: str, name: str) -> str:
-    """Return the name that pytest has for a file, perhaps a class, and a function, which a report names by dots; "" without the file."""
+    """Return the node id of a test, whose file and class a report joins by dots; "" if the file is gone."""
     parts = class_name.split(".")
     for i in range(len(parts), 0, -1):
         if (ROOT / (path := "/".join(parts[:i]) + ".py")).exists():
@@ -51,10 +51,10 @@ def node_id(class_name: str, name: str) -> str:
 
 
 def main(reports: list[str]) -> None:
-    """Write which tests take long."""
+    """Write the list."""
     names = sorted(name for name, seconds in measured(reports).items() if seconds >= LONG_SECONDS)
     NAMES.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
-    print(f"{len(names)} tests take {LONG_SECONDS:g} seconds and more")
+    print(f"{len(names)} tests take {LONG_SECONDS:g} seconds or more")
 
 
 if __name__ == "__main__":

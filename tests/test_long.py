@@ -1,4 +1,4 @@
-"""Tests that take long have a run of their own: every test is in one of the two."""
+"""The list of long tests, and how pytest splits the suite by it: each test is in exactly one of the two runs."""
 
 from __future__ import annotations
 

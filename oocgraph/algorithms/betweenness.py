@@ -81,8 +81,8 @@ def betweenness_centrality(
     Raises
     ------
     ArgumentError
-        An argument is invalid, or `k` is larger than the graph; shortest paths have more than 65,534 edges, or there are 1e542 times as
-        many of them to one vertex as to another that is as far away.
+        An argument is invalid, or `k` is larger than the graph; shortest paths have more than 65,534 edges, or there are 1e522 times as
+        many of them to one vertex as to another at the same distance.
     BudgetError
         The budget is too small; the message names the smallest that works.
     StoreError, CorruptStoreError

@@ -14,7 +14,7 @@ import numpy as np
 from oocgraph.engine.sweeps import Sweeps
 from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.kernels import lone_paths as kernels
-from oocgraph.kernels.betweenness import HUGE, TINY
+from oocgraph.kernels.betweenness import HUGE, STEP, TINY
 from oocgraph.kernels.lone_paths import ONE_WAY, TOO_DEEP, TOO_MANY
 from oocgraph.kernels.piece_rows import empty_pieces
 from oocgraph.sparse.edge_stream import PieceTable
@@ -102,9 +102,9 @@ class LonePaths:
 
 
 def too_many_paths(store: CSRStore) -> ArgumentError:
-    """Return the refusal of numbers of paths that are too different."""
-    factor = np.log10(2) * (np.log2(HUGE) - np.log2(TINY))
-    return _refusal(store, f"up to 1e{factor:.0f} times as many shortest paths as between one of them and another as far away")
+    """Return the error for numbers of paths on one level whose ratio is too large."""
+    most = int(np.log10(HUGE * STEP) - np.log10(TINY))
+    return _refusal(store, f"more than 1e{most} times as many shortest paths as between one of them and another as far away")
 
 
 def too_long_paths(store: CSRStore, most: int) -> ArgumentError:

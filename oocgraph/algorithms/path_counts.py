@@ -67,7 +67,7 @@ class PathCounts:
         self._front, self._next, self._unseen = (np.zeros(n, WORD) for _ in range(3))
         self.centrality: Array = np.zeros(n)
         self._sizes: Array = np.zeros((UNSEEN + 1, 2), np.int64)  # of each level: vertices, and entries of their rows
-        self._scales = PathScales(sweeps, self._over_vertices, UNSEEN + 1)
+        self._scales = PathScales(sweeps.store, self._over_vertices, UNSEEN + 1)
         self._out = sweeps.table("out")
         self._in = sweeps.table("in") if sweeps.store.attributes.directed else self._out
         self._vertices: Array = np.empty((2, self._most), np.int64)
@@ -143,7 +143,7 @@ class PathCounts:
         self._sizes[depth] = [sum(call[i] for call in calls) for i in range(2)]
         if self._sizes[depth, 0]:
             self._front, self._next = self._next, self._front
-            self._scales.keep_small(depth, self._front, self._paths, all(are_small for *_, are_small in calls))
+            self._scales.keep_small(depth, self._front, self._paths, are_small=all(are_small for *_, are_small in calls))
         return bool(self._sizes[depth, 0])
 
     def _count_listed(self, depth: int) -> tuple[int, bool]:
@@ -157,7 +157,7 @@ class PathCounts:
                 self._vertices, num_front, self._sizes[depth + num + 1 :], most - num,
             )  # fmt: skip
             num += more
-            self._scales.keep_small(depth + num, self._front, self._paths, are_small)
+            self._scales.keep_small(depth + num, self._front, self._paths, are_small=are_small)
             if are_small and why != MISSING:
                 return num, why == DONE
             if are_small and not (self._out if is_out else self._in).bring(piece):
@@ -165,7 +165,7 @@ class PathCounts:
                     self._front, self._paths, self._next, self._unseen, self._level, depth + num + 1, self._vertices,
                     self._sizes[depth + num : depth + most + 1],
                 )  # fmt: skip
-                self._scales.keep_small(depth + num + more, self._front, self._paths, are_small)
+                self._scales.keep_small(depth + num + more, self._front, self._paths, are_small=are_small)
                 return num + more, is_over
         return num, False
 

@@ -1,7 +1,7 @@
-"""Units in which levels count shortest paths: numbers of paths may be more than float64 can tell.
+"""Scales of the levels of a search, so that float64 holds numbers of shortest paths above its largest value.
 
-In: levels as they are found, one after the other, and on the way back. Out: numbers of paths that are not huge, and what depends on a level
-in the unit of the one before it. Only the ratios of numbers of paths on levels that are next to each other are used.
+In: each level as it is found, and again on the way back. Out: the level's numbers of paths, multiplied by a power of two if one of them is
+huge, and its dependencies in the scale of the level before. Betweenness needs only ratios of numbers of paths on adjacent levels.
 """
 
 from __future__ import annotations
@@ -12,59 +12,60 @@ from typing import Any
 import numpy as np
 
 from oocgraph.algorithms.lone_paths import too_many_paths
-from oocgraph.engine.sweeps import Sweeps
 from oocgraph.kernels import betweenness as kernels
 from oocgraph.kernels.betweenness import WORD
+from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
 
 class PathScales:
-    """The levels that are scaled.
+    """Scales of the levels of one search from several sources.
 
     Parameters
     ----------
-    sweeps
+    store
+        Graph that is searched; errors name it.
     over_vertices
-        Calls a kernel for ranges of vertices, and returns what it returns.
+        Function that calls a kernel for each range of vertices and returns the list of results.
     num_levels
-        Levels that there may be.
+        Largest number of levels.
 
     Attributes
     ----------
     lanes : (num_levels,) uint8
-        Those in which a level is scaled.
+        Lanes in which each level is scaled.
     """
 
-    def __init__(self, sweeps: Sweeps, over_vertices: Callable[..., list[Any]], num_levels: int) -> None:
-        self._sweeps, self._over_vertices = sweeps, over_vertices
+    def __init__(self, store: CSRStore, over_vertices: Callable[..., list[Any]], num_levels: int) -> None:
+        self._store, self._over_vertices = store, over_vertices
         self.lanes: Array = np.zeros(num_levels, WORD)
 
-    def keep_small(self, depth: int, front: Array, paths: Array, are_small: bool) -> None:
-        """Scale the numbers of paths of a level, which is the front, in the lanes in which any is huge, unless they are small.
+    def keep_small(self, depth: int, front: Array, paths: Array, *, are_small: bool) -> None:
+        """Scale the numbers of paths of a level, which is the front, in the lanes that have a huge one, unless `are_small`.
 
         Raises
         ------
         ArgumentError
-            Others on this level would be too small.
+            The smallest numbers of the level would become too small.
         """
         if are_small:
             return
         self.lanes[depth] = np.bitwise_or.reduce(self._over_vertices(kernels.find_huge, front, paths))
         if not all(self._over_vertices(kernels.scale_down, front, paths, WORD(self.lanes[depth]))):
-            raise too_many_paths(self._sweeps.store)
+            raise too_many_paths(self._store)
 
     def match(self, depth: int, front: Array, paths: Array) -> None:
-        """Scale what depends on a level, which is the front, as its numbers of paths are: those before it are not."""
+        """Bring the dependencies of a level, which is the front, to the scale of the level before it."""
         if self.lanes[depth]:
             self._over_vertices(kernels.scale_down, front, paths, WORD(self.lanes[depth]))
 
     def num_together(self, depth: int, are_too_many: Array) -> int:
-        """Return how many levels, from one down, can be passed together: up to the next that is scaled.
+        """Return how many levels, counted down from `depth`, one call may pass: the first scaled one is the last of them.
 
         Parameters
         ----------
         are_too_many : (num_levels,) bool
-            Whether levels up to there are too large, from `depth` down.
+            For each level from `depth` down, whether the levels up to it are too large for one call.
         """
         scaled = self.lanes[depth : depth - are_too_many.size : -1] if depth > are_too_many.size else self.lanes[depth:0:-1]
         is_behind = np.append(False, np.logical_or.accumulate(scaled[:-1] != 0))

@@ -4,8 +4,8 @@ A source is a lane. A vertex has a row of `LANES` float64, one for each lane, an
 which it is on the level that a sweep reads. Of a neighbour's row only these are used, so that its others may be written at the same time.
 A neighbour that occurs twice, which is next to itself, counts once.
 
-Numbers of paths may be more than float64 can tell: those of a level are then scaled, and what depends on them on the way back. A level
-counts them in its own unit, and only their ratios to those of the levels beside it are used.
+Float64 cannot hold every number of paths, so a level with a huge one is scaled, and so are its dependencies on the way back: only ratios
+of numbers of paths on adjacent levels matter.
 
 A level of few vertices is listed, and many such levels are passed in one call, by one thread, from row to row
 (`oocgraph.kernels.piece_rows`). A row adds its neighbours up as in a sweep, so that no bit of a result depends on what is listed.
@@ -29,8 +29,8 @@ WORD = np.uint8
 """Type of a word."""
 
 HUGE, STEP, TINY = 2.0**900, 2.0**-64, 2.0**-900
-"""Numbers of paths above which those of a level are scaled, by this factor, and the least that may come of it. The factor is a power of
-two, so that no bit of a result depends on it; from one level to the next numbers grow by the longest list at the most."""
+"""Number of paths above which a level is scaled, the factor, and the smallest number that scaling may leave. Scaling by a power of two is
+exact, so it changes no bit of a result. From one level to the next a number grows at most by the length of the longest list."""
 
 HELD = 512
 """Neighbours that are looked at before the rows of those that matter are added: the list of these stays in the first-level cache."""
@@ -360,7 +360,7 @@ def invert_last(front: Any, paths: Any, start: Any, stop: Any) -> None:
 
 @nb.njit(nogil=True, cache=True)
 def find_huge(front: Any, paths: Any, start: Any, stop: Any) -> Any:
-    """Return the lanes of the front in which a vertex of ``start .. stop - 1`` has a number of paths above `HUGE`."""
+    """Return the lanes of the front in which a vertex of ``start .. stop - 1`` has more than `HUGE` paths."""
     lanes = WORD(0)
     for v in range(start, stop):
         for b in range(LANES):
@@ -371,7 +371,7 @@ def find_huge(front: Any, paths: Any, start: Any, stop: Any) -> Any:
 
 @nb.njit(nogil=True, cache=True)
 def scale_down(front: Any, paths: Any, lanes: Any, start: Any, stop: Any) -> Any:
-    """Scale what vertices of the front have in these lanes, in ``start .. stop - 1``; returns whether all is still above `TINY`."""
+    """Multiply `paths` by `STEP` in these lanes of the front, ``start .. stop - 1``; returns whether all results are at least `TINY`."""
     are_large = True
     for v in range(start, stop):
         here = front[v] & lanes

@@ -264,8 +264,8 @@ class GraphAccess:
         Raises
         ------
         BudgetError
-            It does not fit: a node takes up to 500 bytes and its id, an edge 350 (of a multigraph 500) and a dictionary of its
-            attributes, 220 bytes with one of them.
+            It does not fit: a node takes up to 500 bytes and its id, an edge 350 (500 in a multigraph) and a dictionary of its
+            attributes, which has 220 bytes with one number.
         MissingDependencyError
             NetworkX is not installed.
 

@@ -43,7 +43,7 @@ def edges(store: GraphArrays, *, columns: Sequence[str] | None, batch_size: int,
 
 
 def stream_bytes(store: GraphArrays, names: Sequence[str], batch_size: int) -> dict[str, int]:
-    """Return what a stream of edges with these columns holds, by what it is."""
+    """Return the bytes that a stream of edges with these columns holds, by purpose."""
     group, copies = store.attributes.stored_groups[0], 1 if store.attributes.id_kind == "int64" else 2
     each = EDGE_BYTES + 4 * id_bytes(store, VERTEX_ID) + sum(2 * store.array(f"{group}/{name}").dtype.itemsize for name in names)
     return {

@@ -20,10 +20,10 @@ _Key = tuple[str, int]
 
 
 class Pages:
-    """Up to `NUM_PAGES` pages; of those in excess the ones go that were wanted least recently.
+    """Up to `NUM_PAGES` pages, without those that were wanted least recently.
 
-    Any thread may ask: each step on the dictionary is one that Python does not interrupt. A lock could be held while a process forks, and
-    no thread of the child would ever release it.
+    Any thread may call the methods: each operation on the dictionary is atomic. There is no lock, because a process that forks while a
+    thread holds one leaves it locked in the child for ever.
     """
 
     def __init__(self) -> None:
@@ -41,14 +41,14 @@ class Pages:
         """Return the elements of a page, which nobody changes; None where they are not kept."""
         found = self._kept.get(key)
         if found is not None:
-            with suppress(KeyError):  # another thread has it go
+            with suppress(KeyError):  # another thread has removed it
                 self._kept.move_to_end(key)
         return found
 
     def put(self, key: _Key, elements: Array) -> None:
         """Keep the elements of a page."""
         self._kept[key] = elements
-        with suppress(KeyError):  # another thread has them all go
+        with suppress(KeyError):  # another thread has cleared all
             if len(self._kept) > NUM_PAGES:
                 self._kept.popitem(last=False)
 

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from oocgraph.store.graph import CSRStore
 
 EDGE_BYTES, PARALLEL_EDGE_BYTES = 350, 500
-"""Bytes that an edge of a graph of NetworkX takes at most, and one of a multigraph, beside the attributes."""
+"""Most bytes of an edge of a NetworkX graph, and of one of a multigraph, without its attributes."""
 
 NODE_BYTES = 500
-"""The same of a node, beside its id."""
+"""Most bytes of a node, without its id."""
 
 NUMBER_BYTES = 32
-"""What a number takes as an object of Python."""
+"""Bytes of a number as a Python object."""
 
 TEXT_BYTES, MOST_CHARACTER_BYTES = 80, 4
-"""What a string takes beside its characters, and one of these at the most: four where one of them needs as many."""
+"""Bytes of a string without its characters, and of a character: the widest one of a string sets the width of all."""
 
 BATCH_VALUES = 1 << 17
-"""Ends and attributes that are objects at the same time."""
+"""Ends and attributes of a batch, which are Python objects."""
 
 
 def to_networkx(graph: CSRStore, *, memory_budget: str | int | None = None) -> Any:
@@ -61,7 +61,7 @@ def to_networkx(graph: CSRStore, *, memory_budget: str | int | None = None) -> A
 
 
 def _values(column: Any, name: str, texts: dict[str, list[str]]) -> list[Any]:
-    """Return the values of a column as objects; a string is one for all edges that have it."""
+    """Return the values of a column as Python objects; edges with the same string share it."""
     if not hasattr(column, "dictionary"):
         return cast("list[Any]", column.to_pylist())
     if name not in texts:
@@ -70,7 +70,7 @@ def _values(column: Any, name: str, texts: dict[str, list[str]]) -> list[Any]:
 
 
 def _graph_bytes(graph: CSRStore, stored: list[str], names: list[str]) -> int:
-    """Return what a graph of NetworkX takes at most; an edge has a dictionary of its own for its attributes."""
+    """Return the most bytes that the NetworkX graph takes; each edge has a dictionary for its attributes."""
     attributes = dict[str, str]()
     attributes.update(zip(names, names, strict=True))
     texts = [string_arrays(f"columns/{name}") for name in stored if graph.attributes.columns[name] == "string"]

@@ -79,7 +79,7 @@ def test_too_many_open_files_are_no_fault_of_the_input(tmp_path):
         with suppress(OSError):
             while True:
                 taken.append(os.open(os.devnull, os.O_RDONLY))
-        with pytest.raises(InputError, match=r"too many open; allow more \(ulimit -n\)"):
+        with pytest.raises(InputError, match=r"too many files open; raise the limit \(ulimit -n\)"):
             open_source(tmp_path / "edges.csv")
     finally:
         for one in taken:

@@ -162,7 +162,7 @@ def test_files_without_headers_are_as_wide_as_each_other(tmp_path):
     (tmp_path / "b.csv").write_text("0,5,6\n1,7,8\n")
     refused(f"{tmp_path}/*.csv", "b.csv has 3 columns without a header", "a.csv 2 columns without a header")
     (tmp_path / "b.csv").write_text("# nothing\n")
-    refused(f"{tmp_path}/*.csv", "b.csv has no rows", "leave it out")
+    refused(f"{tmp_path}/*.csv", "b.csv has neither rows nor a header", "leave it out")
     (tmp_path / "b.csv").unlink()
     (tmp_path / "b.el").write_text("1 2\n")
     refused(f"{tmp_path}/*", "b.el has 2 columns without a header (source, target)", "(f0, f1)")
@@ -170,19 +170,28 @@ def test_files_without_headers_are_as_wide_as_each_other(tmp_path):
 
 def test_a_header_is_one_by_that_of_another_file(tmp_path, caplog):
     """Of a file without rows, or with text alone, only the names tell."""
-    (tmp_path / "a.csv").write_text("who,whom,minutes\nann,bob,3\n")
-    (tmp_path / "b.csv").write_text("whom,who,minutes\n")
-    (tmp_path / "c.csv").write_text("who,whom,minutes\ncid,dan,\n")
+    (tmp_path / "a.csv").write_text("caller,callee,minutes\nann,bob,3\n")
+    (tmp_path / "b.csv").write_text("callee,caller,minutes\n")
+    (tmp_path / "c.csv").write_text("caller,callee,minutes\ncid,dan,\n")
     for given in (tmp_path, f"{tmp_path}/*.csv", [tmp_path / "c.csv", tmp_path / "b.csv", tmp_path / "a.csv"]):
-        graph = oocgraph.build_csr(given, columns=("who", "whom"), directed=True)
+        graph = oocgraph.build_csr(given, columns=("caller", "callee"), directed=True)
         assert sorted(graph.edges(columns=[]).read_all().to_pandas().itertuples(index=False, name=None)) == [("ann", "bob"), ("cid", "dan")]
-    source = open_source(tmp_path, source_column="who", target_column="whom", edge_columns=["minutes"])
+    source = open_source(tmp_path, source_column="caller", target_column="callee", edge_columns=["minutes"])
     assert source.columns == {"minutes": "int64"}
     (tmp_path / "a.csv").unlink()
-    (tmp_path / "c.csv").write_text("whom,who,minutes\n")
+    (tmp_path / "c.csv").write_text("callee,caller,minutes\n")
     assert "if it is a header" not in caplog.text
     assert open_source(f"{tmp_path}/*.csv").id_kind == "string"
-    assert "if it is a header, name its columns, as in columns=('whom', 'who')" in caplog.text
+    assert "if it is a header, name its columns, as in columns=('callee', 'caller')" in caplog.text
+
+
+def test_a_header_without_rows_needs_no_columns_to_be_named(tmp_path):
+    (tmp_path / "a.csv").write_text("u,v\n")
+    (tmp_path / "b.csv").write_text("u,v\n1,2\n")
+    for given in (tmp_path, f"{tmp_path}/*.csv"):
+        source = open_source(given)
+        assert source.id_kind == "int64"
+        np.testing.assert_array_equal(read(source)[:2], [[1], [2]])
 
 
 def test_a_list_names_files_of_this_machine(folder):

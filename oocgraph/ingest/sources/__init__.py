@@ -15,7 +15,7 @@ from typing import Any
 from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.sources.both_directions import both_directions
-from oocgraph.ingest.sources.found_files import files_below, files_matching, is_beside_data, is_pattern, is_store
+from oocgraph.ingest.sources.found_files import files_below, files_matching, is_pattern, is_store
 from oocgraph.ingest.sources.source import InputFile, Request, Source, reading, refuse_stream
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.outputs import tilde_hint
@@ -149,7 +149,7 @@ def _open_folder(path: Path, request: Request) -> Source:
             f"{path} is a Zarr group: a graph store already, not an edge list; open it as it is, with open_graph, or "
             "add its edges to another with merge_graphs"
         )
-    seen = [file for file in files_below(path) if not is_beside_data(file)]
+    seen = files_below(path)
     files = [file for file in seen if _extension(file) is not None]
     if not files:
         raise InputError(f"{path}: the folder holds no edge list; known are: {', '.join(_FORMATS)}")

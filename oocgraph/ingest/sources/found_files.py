@@ -1,6 +1,6 @@
-"""Which files a folder or a pattern stands for: whatever is left out of them is what their names show not to be data.
+"""Files that a folder or a pattern stands for; only hidden files, graph stores and documents are left out.
 
-In: a path. Out: files in the order of their names, or an InputError that names what cannot be looked at.
+In: a path. Out: files in the order of their names, or an InputError that names the folder that cannot be listed.
 """
 
 from __future__ import annotations
@@ -9,26 +9,25 @@ import os
 from collections.abc import Iterator
 from glob import glob
 from pathlib import Path
-from typing import NoReturn
 
-from oocgraph.errors import InputError, InputNotFoundError
+from oocgraph.errors import InputNotFoundError
 from oocgraph.ingest.sources.source import is_hidden, reading
 
 _MAGIC = "*?["
-"""Signs of which a pattern has one."""
+"""Characters that make a path a pattern."""
 
 _STORES = ("zarr.json", ".zgroup")
-"""Files of which a folder has one that is a graph store, or another Zarr group."""
+"""Files that mark a folder as a Zarr group, such as a graph store."""
 
-_BESIDE_DATA = (".md", ".rst", ".pdf", ".html", ".crc", ".md5", ".sha256", ".log")
-"""Extensions of what lies beside data and is none."""
+_DOCUMENTS = (".md", ".rst", ".pdf", ".html", ".crc", ".md5", ".sha256", ".log")
+"""Extensions of documents and checksums, which lie beside data."""
 
-_NAMES_BESIDE_DATA = ("readme", "license", "licence", "copying", "citation", "changelog", "makefile")
-"""Names of such files, by themselves or as ``.txt``."""
+_NAMES_OF_DOCUMENTS = ("readme", "license", "licence", "copying", "citation", "changelog", "makefile")
+"""Names of documents, without extension or with ``.txt``."""
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a path has signs of a pattern."""
+    """Whether a path is a pattern."""
     return any(sign in text for sign in _MAGIC)
 
 
@@ -38,26 +37,20 @@ def is_store(folder: Path) -> bool:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Return the files of a folder and of those in it; graph stores and hidden files and folders left out.
+    """Return the files of a folder and its subfolders, without graph stores, documents, and what is hidden.
 
-    Links to folders are among them, as files: nobody knows where they end.
+    A link to a folder counts as a file and is not followed: it may lead back to a folder above it.
 
     Raises
     ------
     InputError
         A folder cannot be listed.
     """
-    return sorted(file for files in _walk(folder) for file in files)
-
-
-def is_beside_data(file: Path) -> bool:
-    """Whether a file's name shows that it has no edges."""
-    name = file.name.lower()
-    return name.endswith(_BESIDE_DATA) or name.removesuffix(".txt") in _NAMES_BESIDE_DATA
+    return sorted(file for files in _walk(folder) for file in files if not _is_document(file))
 
 
 def files_matching(pattern: str) -> list[Path]:
-    """Return what matches a pattern; what is hidden only if nothing else does, and of ``**`` no folders, as their files match, too.
+    """Return the files that match a pattern: hidden ones only if no other does, and folders only without ``**``, which matches their files.
 
     Raises
     ------
@@ -70,7 +63,7 @@ def files_matching(pattern: str) -> list[Path]:
     parts = Path(pattern).parts
     above = Path(*parts[: next(i for i, part in enumerate(parts) if is_pattern(part))])
     if "**" in parts:
-        for _ in _walk(above) if above.is_dir() else ():  # glob says nothing of what it cannot list
+        for _ in _walk(above) if above.is_dir() else ():  # refuses folders that cannot be listed, which glob passes over
             pass
         found = [one for one in found if not one.is_dir()]
     if not found:
@@ -79,7 +72,7 @@ def files_matching(pattern: str) -> list[Path]:
 
 
 def _walk(folder: Path) -> Iterator[list[Path]]:
-    """Yield the files of each folder from one on."""
+    """Yield the files of a folder, then those of each subfolder."""
     for path, folders, files in os.walk(folder, onerror=_refuse):
         here = Path(path)
         inner = [name for name in folders if not is_hidden(name) and not is_store(here / name)]
@@ -88,7 +81,12 @@ def _walk(folder: Path) -> Iterator[list[Path]]:
         yield [here / name for name in (*files, *links) if not is_hidden(name)]
 
 
-def _refuse(error: OSError) -> NoReturn:
+def _is_document(file: Path) -> bool:
+    """Whether a file is a document or a checksum, by its name."""
+    name = file.name.lower()
+    return name.endswith(_DOCUMENTS) or name.removesuffix(".txt") in _NAMES_OF_DOCUMENTS
+
+
+def _refuse(error: OSError) -> None:
     with reading(Path(error.filename)):
         raise error
-    raise InputError(str(error))  # not reached: the operating system's errors are turned into ours

@@ -257,7 +257,7 @@ def reading(path: Path) -> Iterator[None]:
         raise InputError(f"{path} is a folder where a file is needed; name the file") from error
     except OSError as error:
         if error.errno == errno.EMFILE:
-            raise InputError(f"{path}: cannot be opened, as this process has too many open; allow more (ulimit -n)") from error
+            raise InputError(f"{path}: cannot be opened: this process has too many files open; raise the limit (ulimit -n)") from error
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); mend that, or copy the input elsewhere") from error
 
 

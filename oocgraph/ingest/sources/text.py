@@ -87,7 +87,7 @@ def open_text_files(paths: Sequence[Path], request: Request, description: str, *
             f"list or a pattern, such as {description}/*{first.path.suffix}; if the first row is a header, name its columns"
         )
     if empty := next((one for one in files if not (one.sample.rows or one.sample.skip_rows)), None):
-        raise InputError(f"{description}: {empty.path} has no rows, and no header either; write it again, or leave it out")
+        raise InputError(f"{description}: {empty.path} has neither rows nor a header; write it again, or leave it out")
     for other in files[1:]:
         is_alike = other.sample.skip_rows == first.sample.skip_rows and other.sample.columns == first.sample.columns
         if not is_alike or not (first.sample.skip_rows or other.sample.names == first.sample.names):
@@ -105,7 +105,7 @@ def open_text_files(paths: Sequence[Path], request: Request, description: str, *
 
 
 def _with_headers(files: list[_LookedAt], request: Request) -> list[_LookedAt]:
-    """Look again at files whose first row has the names of another's header: perhaps nothing below it tells that it is one."""
+    """Look again at files whose first row has the names of another file's header, which makes it a header, too."""
     named = next((one.sample for one in files if one.sample.skip_rows), None)
     if named is None:
         return files
@@ -124,7 +124,7 @@ class _LookedAt:
     row_bytes, likely_rows
         Estimates: the mean length of a line, and the number of lines; None of a compressed file, whose size does not tell.
     may_be_header
-        Whether the first row is taken for an edge, though none of its names is in the sample again.
+        Whether the first row, taken for an edge, may be a header: no later row of the sample has either of its names.
     """
 
     path: Path
@@ -136,7 +136,7 @@ class _LookedAt:
 
     @property
     def first_row(self) -> set[str]:
-        """Fields of the first row, unless it is a header."""
+        """Fields of the first row; none if it is a header."""
         return {field.strip() for _, row in self.sample.rows for field in row if not self.sample.skip_rows}
 
 
@@ -153,8 +153,8 @@ def _looked_at(path: Path, request: Request, share: float = 1.0) -> _LookedAt:
         with_signs = _sampled(first, extension, request, "first", num_rows)
         _refuse_unclear(path, sample, with_signs)
         sample = with_signs if kind == "string" else sample
-    has_header = kind == "int64" or not sample.has_names or sample.skip_rows or request.named or extension in GAPBS_NAMES
-    may_be_header = not has_header and _is_alone([row for _, row in sample.rows], sample.ends)
+    is_known = bool(sample.skip_rows or request.named or extension in GAPBS_NAMES)
+    may_be_header = kind == "string" and sample.has_names and not is_known and _is_alone([row for _, row in sample.rows], sample.ends)
     row_bytes = max(1, first.length // max(1, first.count(b"\n")))
     likely_rows = None if path.suffix.lower() == ".gz" else num_bytes // row_bytes
     return _LookedAt(path, replace(sample, rows=sample.rows[:1]), kind, row_bytes, likely_rows, may_be_header)  # there may be thousands
@@ -163,9 +163,7 @@ def _looked_at(path: Path, request: Request, share: float = 1.0) -> _LookedAt:
 def _opened(files: Sequence[_LookedAt], request: Request, description: str) -> Source:
     """Open files with the same columns: the type of each is one that all of its values have, as far as they were looked at."""
     columns, kind = files[0].sample.columns, next((one.kind for one in files if one.sample.rows), files[0].kind)
-    begin_alike = kind == "string" and len(files) > 1 and all(one.first_row and one.first_row == files[0].first_row for one in files)
-    for one in files[:1] if begin_alike and not request.named else [one for one in files if one.may_be_header]:
-        _warn_of_header(one)
+    _warn_of_headers(files, kind, request)
     types: dict[str, Any] = {}
     for name in columns.read:
         found = max((one.sample.kinds[name] for one in files), key=KINDS.index)
@@ -253,18 +251,20 @@ def _refuse_unclear(path: Path, sample: _Sample, with_signs: _Sample) -> None:
 
 
 def _is_alone(rows: Sequence[list[str]], ends: tuple[int, int]) -> bool:
-    """Whether none of the names in the first of several rows is in another."""
+    """Whether there are several rows, and none of the names in the first is in another."""
     first = [rows[0][end].strip() for end in ends] if rows else []
     return len(rows) > 1 and not any(row[end].strip() in first for row in rows[1:] for end in ends)
 
 
-def _warn_of_header(file: _LookedAt) -> None:
-    """Say that the first row is taken for an edge."""
-    first = [file.sample.rows[0][1][end].strip() for end in file.sample.ends]
-    logger.warning(
-        "%s: the first row (%s) is taken for an edge; if it is a header, name its columns, as in columns=(%r, %r) or --source-column "
-        "and --target-column", file.path, ", ".join(first), *first,
-    )  # fmt: skip
+def _warn_of_headers(files: Sequence[_LookedAt], kind: IdKind, request: Request) -> None:
+    """Warn that first rows that may be headers are taken for edges; of files that begin with the same row, only once."""
+    begin_alike = kind == "string" and len(files) > 1 and all(one.first_row and one.first_row == files[0].first_row for one in files)
+    for file in files[:1] if begin_alike and not request.named else [one for one in files if one.may_be_header]:
+        first = [file.sample.rows[0][1][end].strip() for end in file.sample.ends]
+        logger.warning(
+            "%s: the first row (%s) is taken for an edge; if it is a header, name its columns, as in columns=(%r, %r) or --source-column "
+            "and --target-column", file.path, ", ".join(first), *first,
+        )  # fmt: skip
 
 
 def _text_extension(path: Path) -> str:
