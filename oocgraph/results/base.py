@@ -142,6 +142,18 @@ class VertexResult(Shown):
         names = tuple(name if name in self.columns else self._chosen(name) for name in named if name != "vertices")
         return stream_result(self, names, size, lambda _, vertices, values: ResultBlock(vertices=vertices, **values), room=FRUGAL)
 
+    def of(self, ids: Any, column: str | None = None) -> Any:
+        """Return the value of one vertex, or of several, in a column, by default the first.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the graph's input.
+        ArgumentError
+            It has no such column.
+        """
+        return self._look_up(self._chosen(column), ids)
+
     def column(self, name: str | None = None) -> ColumnMapping:
         """Return a column as a mapping from every id to its value, by default the first; nothing is held.
 

@@ -75,18 +75,6 @@ class ValuesResult(VertexResult):
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.columns, *self.details})
 
-    def of(self, ids: Any, column: str | None = None) -> Any:
-        """Return the value of one vertex, or of several, in a column, by default the first.
-
-        Raises
-        ------
-        VertexNotFoundError
-            An id does not occur in the graph's input.
-        ArgumentError
-            It has no such column.
-        """
-        return self._look_up(self._chosen(column), ids)
-
     def top(self, count: int = 10, column: str | None = None) -> list[tuple[Any, Any]]:
         """Ids and values of the vertices whose values are largest in a column, by default the first; of equals, the smaller id first.
 

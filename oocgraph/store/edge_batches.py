@@ -36,7 +36,7 @@ def edges(store: GraphArrays, *, columns: Sequence[str] | None, batch_size: int,
     names = check_columns(store, tuple(store.attributes.columns) if columns is None else columns)
     group, size = store.attributes.stored_groups[0], min(int(batch_size), max(1, store.attributes.num_stored_edges))
     budget_of(store, memory_budget, tables=True).reserve_all(stream_bytes(store, names, size))
-    ids, edge_columns = id_column(store, VERTEX_ID).read(0, store.num_rows), EdgeColumns(store, names)
+    ids, edge_columns = id_column(store, VERTEX_ID).read(0, store.num_rows), EdgeColumns(store, names, columns)
     ids = from_numbers(ids) if isinstance(ids, np.ndarray) else ids
     schema = pa.schema([pa.field("source", ids.type), pa.field("target", ids.type), *edge_columns.fields()])
     return pa.RecordBatchReader.from_batches(schema, _batches(store, group, ids, edge_columns, schema, size))

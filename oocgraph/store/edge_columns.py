@@ -30,13 +30,18 @@ def check_columns(store: GraphArrays, columns: Sequence[str]) -> tuple[str, ...]
     """
     if isinstance(columns, str | bytes) or not isinstance(columns, Iterable) or not all(isinstance(name, str) for name in columns):
         raise ArgumentTypeError(f"columns is {columns!r}; give a list of names of edge columns")
-    names, known = tuple(store.attributes.stored_column(name) for name in columns), tuple(store.attributes.columns)
+    a = store.attributes
+    names = tuple(a.stored_column(name) for name in columns)
     for name in names:
-        if name not in known:
-            remedy = f"give columns= of {', '.join(known)}" if known else "it has none at all: name those to keep when it is built"
+        if name not in a.columns:
+            remedy = (
+                f"give columns= of {', '.join(map(a.input_column, a.columns))}"
+                if a.columns
+                else "it has none at all: name those to keep when it is built"
+            )
             raise ArgumentError(f"{store.url} has no edge column {name!r}; {remedy}")
-        if name in ("source", "target"):
-            raise ArgumentError(f"the edge column {name!r} has the name of a column of ids; rename it at the build")
+        if a.input_column(name) in ("source", "target"):
+            raise ArgumentError(f"the edge column {a.input_column(name)!r} has the name of a column of ids; rename it at the build")
     if len(set(names)) < len(names):
         raise ArgumentError(f"columns is {names!r}, where a name occurs twice; give each once")
     return names
@@ -49,10 +54,11 @@ def column_bytes(store: GraphArrays, columns: Sequence[str]) -> int:
 
 
 class EdgeColumns:
-    """Some edge columns of a store."""
+    """Some edge columns of a store, called as they are asked for, by default as in the input."""
 
-    def __init__(self, store: GraphArrays, names: Sequence[str]) -> None:
+    def __init__(self, store: GraphArrays, names: Sequence[str], called: Sequence[str] | None = None) -> None:
         kinds = store.attributes.columns
+        self._called = [store.attributes.input_column(name) for name in names] if called is None else called
         columns = {name: StringColumn(store, f"columns/{name}") for name in names if kinds[name] == "string"}
         self.names = tuple(names)
         self._texts = {name: column.read(0, column.length) for name, column in columns.items()}
@@ -63,7 +69,8 @@ class EdgeColumns:
         import pyarrow as pa
 
         text = pa.dictionary(pa.int32(), pa.large_string())
-        return [pa.field(one, text if one in self._texts else pa.from_numpy_dtype(self._dtypes[one])) for one in self.names]
+        types = [text if name in self._texts else pa.from_numpy_dtype(self._dtypes[name]) for name in self.names]
+        return [pa.field(called, kind) for called, kind in zip(self._called, types, strict=True)]
 
     def arrow(self, name: str, values: Array) -> Any:
         """Return stored values of a column as an Arrow array; numbers are not copied."""

@@ -197,6 +197,10 @@ class GraphAttributes:
         """Return the name in the store of an edge column; of the weight that may be given as in the input."""
         return WEIGHT if name == self.weight_name else name
 
+    def input_column(self, name: str) -> str:
+        """Return what an edge column of the store is called in the input."""
+        return self.weight_name or name if name == WEIGHT else name
+
     @property
     def leaves_parallel(self) -> bool:
         """Whether a build leaves several edges with the same ends, if its input has them: all, or those that differ in a column."""

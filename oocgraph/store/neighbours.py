@@ -93,7 +93,7 @@ def neighbors(store: GraphArrays, ids: Any, *, direction: str, columns: Sequence
         values = [reader.read(f"{group}/{name}", rows.begin, rows.end)[order] for name in names]
     if names:
         ends = taken(own_ids, np.repeat(np.arange(rows.at.size), rows.lengths)), near
-        return _table(ends if direction == "out" else ends[::-1], EdgeColumns(store, names), values)
+        return _table(ends if direction == "out" else ends[::-1], EdgeColumns(store, names, columns), values)
     return as_numpy(near) if is_single(ids) else _lists(rows.lengths, near)
 
 

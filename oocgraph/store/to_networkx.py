@@ -14,7 +14,7 @@ from oocgraph.errors import MissingDependencyError
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.store.columns import id_bytes
 from oocgraph.store.edge_batches import stream_bytes
-from oocgraph.store.layout import VERTEX_ID, WEIGHT, string_arrays
+from oocgraph.store.layout import VERTEX_ID, string_arrays
 
 if TYPE_CHECKING:
     from oocgraph.store.graph import CSRStore
@@ -42,7 +42,7 @@ def to_networkx(graph: CSRStore, *, memory_budget: str | int | None = None) -> A
     except ImportError as error:
         raise MissingDependencyError("to_networkx needs NetworkX, which is not installed: `pip install oocgraph[networkx]`") from error
     stored = list(graph.attributes.columns)
-    names = [graph.attributes.weight_name or name if name == WEIGHT else name for name in stored]
+    names = [graph.attributes.input_column(name) for name in stored]
     batch_size = BATCH_VALUES // (2 + len(names))
     asked = settings().memory_budget if memory_budget is None else memory_budget
     needed = _graph_bytes(graph, stored, names) + sum(stream_bytes(graph, stored, batch_size).values())

@@ -294,13 +294,68 @@ def test_a_list_of_tuples_is_a_list_of_edges(num_edges):
     assert read(open_source([["a", "b"], ["c", "d"]]))[0] == ["a", "b"]
 
 
+@pytest.mark.parametrize(("weights", "dtype"), [([3, 4, 5], "int64"), ([0.5, 2, 1.5], "float64"), (np.arange(3, dtype="f4"), "float32")])
+def test_tuples_of_three_have_a_weight(weights, dtype):
+    """As NetworkX takes weighted edges; a matrix and a file of three columns have it by themselves, too."""
+    source, target = ["a", "c", "d"], ["b", "d", "a"]
+    edges = list(zip(source, target, weights, strict=True))
+    check(open_source(edges), (source, target), {"weight": list(weights)}, weight="weight", columns={"weight": dtype})
+    assert build_csr(edges).attributes.weighted
+    refused(edges, "no column 'cost'", "weight", weight_column="cost")
+
+
+@pytest.mark.parametrize("make", [list, tuple, np.array, pd.Series, pa.array])
+def test_a_dict_holds_columns_by_name(make):
+    """As a table of them does."""
+    columns = {"src": make(NAMES[0]), "dst": make(NAMES[1]), "cost": make([1, 2, 3, 4])}
+    check(open_source(columns), NAMES, id_kind="string")
+    check(open_source(columns, weight_column="cost"), NAMES, {"cost": [1, 2, 3, 4]}, weight="cost")
+    check(open_source({"src": range(5), "dst": make(TARGET)}), (range(5), TARGET), id_kind="int64")
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({}, ("a dict is read as columns by name", "source and target")),
+        ({0: [1, 2], 1: [2]}, ("none of 0, 1 are source and target", "networkx.Graph")),
+        ({"a": ["b"], "b": ["c"]}, ("none of 'a', 'b' are source and target", "networkx.Graph")),  # neighbours of each vertex
+        ({"src": [1], "dst": [2, 3]}, ("'src' has 1, 'dst' has 2",)),
+        ({"src": "ab", "dst": "cd"}, ("'src'", "'ab' is no array or list")),
+        ({"src": {1, 2}, "dst": [2, 3]}, ("'src'", "is no array or list")),  # in no order
+        ({"src": 1, "dst": 2}, ("'src'", "1 is no array or list")),
+        ({"src": np.eye(2), "dst": [1, 2]}, ("'src'", "is no array or list")),
+        ({"src": [1, "a"], "dst": [1, 2]}, ("'src'", "neither all numbers nor all strings")),
+        ({"src": [1, None], "dst": [1, 2]}, ("row 1", "missing")),
+        ({"src": np.ma.array([1, 2], mask=[0, 1]), "dst": [1, 2]}, ("row 1", "missing")),
+        ({"src": np.array([1, 2], ">i4"), "dst": [1, 2]}, ("other processors", ".astype('int32')")),
+    ],
+)
+def test_dicts_that_are_no_columns_are_refused(columns, words):
+    refused(columns, *words)
+
+
+def test_a_structured_array_has_a_field_for_each_column():
+    """As the same array in a .npy file."""
+    kind = [("a", "i4"), ("b", "i4"), ("cost", "f8")]
+    edges = np.array(list(zip(SOURCE, TARGET, [0.5] * 5, strict=True)), kind)
+    check(open_source(edges[["a", "b"]]), EDGES)
+    check(open_source(edges, weight_column="cost"), EDGES, {"cost": [0.5] * 5}, weight="cost")
+    refused(edges, "structured array", "which columns are the edges?")
+
+
 @pytest.mark.parametrize(
     ("edges", "words"),
     [
         ([(1, 2), (2, 3), (2, 3, 4)], ("element 2 is (2, 3, 4)", "as a table")),
         ([(1, 2), (2, 3), 3], ("element 2 is 3",)),
-        ([(1, 2, 3)], ("element 0 is (1, 2, 3)", "as a table", "(sources, targets)")),
-        ([(1, 2, 3), (2, 3, 4)], ("element 0 is (1, 2, 3)", "as a table")),
+        ([(1, 2, 3, 4)], ("element 0 is (1, 2, 3, 4)", "as a table", "(sources, targets)")),
+        ([(1, 2, 3), (2, 3)], ("element 1 is (2, 3)", "(source, target, weight) as the first one is", "as a table")),
+        ([(1, 2, 3), (2, 3, "x")], ("row 1", "the weight 'x' is not a number")),
+        ([(1, 2, True)], ("row 0", "the weight True is not a number")),
+        ([(1, 2, None)], ("row 0", "the weight None is not a number")),
+        ([(1, 2, 1.5), (2, 3, float("nan"))], ("row 1", "NaN")),
+        ([(1, 2, {"weight": 3})], ("row 0", "is not a number", "the NetworkX graph itself")),
+        ([(1, 2, 2**64)], ("'weight'", "64 bits")),
         ([(1, 2), [2, 3]], ("element 1 is [2, 3]",)),
         ([[1, 2], (2, 3)], ("element 0 is [1, 2]",)),
         ([(1, "a")], ("the sources are int64 and the targets string",)),

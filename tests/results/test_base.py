@@ -106,7 +106,12 @@ def test_some_vertices_are_looked_up_alone(numbers):
     assert numbers.degree_of(3) == 3
     assert isinstance(numbers.degree_of("3"), int)
     assert numbers.degree_of([8, 0, 3, 3]).tolist() == [1, 0, 3, 3]
+    assert numbers.of(3) == 3
+    assert numbers.of([8, 0, 3, 3], "degree").tolist() == [1, 0, 3, 3]
+    assert numbers.of([]).tolist() == []
     assert "degree" not in vars(numbers)
+    with pytest.raises(ArgumentError, match="no column 'level'"):
+        numbers.of(3, "level")
 
 
 def test_blocks_make_no_array(numbers):

@@ -44,6 +44,7 @@ def test_ranks_of_more_ids_than_the_graph_has(result):
     assert personal.rank_of([1, 2] * 5).tolist() == [0.3, 0.2] * 5
     assert personal.rank_of([4, 1, 4] * 3).tolist() == [pytest.approx(0.2), 0.3, pytest.approx(0.2)] * 3
     assert isinstance(personal.rank_of(4), float)
+    assert personal.of([1, 4]).tolist() == personal.rank_of([1, 4]).tolist()
 
 
 def test_a_result_is_shown_when_its_graph_was_replaced(tmp_path):

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import oocgraph
-from oocgraph.errors import ArgumentError, StoreError
+from oocgraph.errors import ArgumentError, OutputError, StoreError
+from oocgraph.store.in_memory import MemoryGraph
 from oocgraph.store.layout import GraphAttributes
 
 ROADS = pa.table({"a": ["x", "y", "x"], "b": ["y", "z", "z"], "minutes": [3, 4, 9], "kind": ["street", "street", "path"]})
@@ -28,6 +29,8 @@ def test_both_names_of_the_weight_are_known(roads: Any, name: str) -> None:
     assert dict(oocgraph.sssp(roads, "x", weight=name)) == {"x": 0, "y": 3, "z": 7}
     assert dict(oocgraph.sssp(roads, "x", where=f"{name} > 3").reached()) == {"x": 0, "z": 9, "y": 13}
     assert sorted(next(iter(roads.edges(columns=[name]))).column(2).to_pylist()) == [3, 4, 9]
+    assert next(iter(roads.edges(columns=[name]))).column_names == ["source", "target", name]
+    assert roads.neighbors("x", columns=["kind", name]).column_names == ["source", "target", "kind", name]
     assert roads.to_scipy(weight=name).sum() == 32
 
 
@@ -38,6 +41,28 @@ def test_networkx_gets_the_distances_that_are_asked_for(roads: Any) -> None:
         nx.shortest_path_length(roads, "x", weight="hours")
     with pytest.raises(nx.NetworkXError, match="hours"):
         nx.pagerank(roads, weight="hours")
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
+def test_files_have_the_name_of_the_input(roads: Any, tmp_path: Path, form: str) -> None:
+    """And so have edges that are not asked for by column; a build from either has the same weights."""
+    graph = roads.save(tmp_path / "saved.zarr") if isinstance(roads, MemoryGraph) else roads
+    oocgraph.export_graph(graph, tmp_path / f"roads.{form}")
+    for source in (tmp_path / f"roads.{form}", roads.edges()):
+        again = oocgraph.build_csr(source, columns=["source", "target", "kind"], weight="minutes")
+        assert again.attributes.weight_name == "minutes"
+        assert dict(oocgraph.sssp(again, "x")) == {"x": 0, "y": 3, "z": 7}
+    with pytest.raises(ArgumentError, match=r"no edge column 'hours'; give columns= of .*minutes"):
+        roads.edges(columns=["hours"])
+
+
+def test_a_weight_that_was_called_as_an_end_is_not_written_beside_it(tmp_path: Path) -> None:
+    """Two columns of one name would be read as anything."""
+    graph = oocgraph.build_csr(ROADS.rename_columns(["a", "b", "target", "kind"]), tmp_path / "g.zarr", weight="target", columns=["a", "b"])
+    with pytest.raises(ArgumentError, match="'target' has the name of a column of ids"):
+        graph.edges()
+    with pytest.raises(OutputError, match="'target' has the name of a column of ids"):
+        oocgraph.export_graph(graph, tmp_path / "g.csv")
 
 
 def test_a_graph_names_what_it_is_weighted_by(roads: Any) -> None:

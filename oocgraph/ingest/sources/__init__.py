@@ -41,12 +41,14 @@ def open_source(
     source
         A path (one file; for Parquet and text also a folder, a glob or a list; for Parquet a URL), or an object: a pair of arrays, which is
         a tuple (sources, targets) or a list of two arrays or lists, or an array (num_edges, 2), each of NumPy or Dask; a list of tuples
-        (source, target), however many; a SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars table; a
-        pyarrow dataset, a Polars lazy frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``).
+        (source, target), or (source, target, weight), however many; a dict of columns, a structured array; a SciPy sparse matrix; a
+        NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars table; a pyarrow dataset, a Polars lazy frame, a DuckDB relation,
+        or any other stream of Arrow batches (``__arrow_c_stream__``).
     source_column, target_column
         Needed where a table has more than two columns and none called source/target, src/dst or from/to.
     weight_column, edge_columns
-        Columns to keep beside the edges. Matrix Market, SciPy matrices and GAPBS .wel and .wsg have one, ``weight``, by themselves.
+        Columns to keep beside the edges. Matrix Market, SciPy matrices, GAPBS .wel and .wsg, and tuples of three have one, ``weight``, by
+        themselves.
     num_vertices
         Declares that the vertices are 0 .. num_vertices - 1.
     id_kind
@@ -210,7 +212,8 @@ def _open_object(source: Any, request: Request) -> Source:
     if is_dask(source):
         return _opener("dask_collections.open_collection")(source, request)
     if package == "numpy" and hasattr(source, "dtype"):
-        return _opener("arrays.open_edge_array")(source, request)
+        opener = "table.open_structured" if source.dtype.names and source.ndim == 1 else "arrays.open_edge_array"
+        return _opener(opener)(source, request)
     if package == "scipy" and hasattr(source, "format") and hasattr(source, "tocsr"):
         return _opener("csr.open_matrix")(source, request)
     if hasattr(source, "is_multigraph") and hasattr(source, "adjacency"):  # a subclass lives in any package
@@ -225,9 +228,11 @@ def _open_object(source: Any, request: Request) -> Source:
         return _opener("table.open_arrow")(source, request)
     if hasattr(source, "__arrow_c_stream__"):
         return _opener("arrow_stream.open_stream")(source, request)
+    if isinstance(source, dict):
+        return _opener("table.open_dict")(source, request)
     raise InputError(
         f"cannot read edges from {type(source).__module__}.{type(source).__qualname__}; give a path, a pair (source, target) of arrays, "
-        "an array (num_edges, 2), a list of tuples (source, target), a SciPy "
+        "an array (num_edges, 2), a list of tuples (source, target) or (source, target, weight), a dict of columns, a SciPy "
         "sparse matrix, a NetworkX graph, a pandas or Dask DataFrame, or any Arrow table or stream "
         "(pyarrow, Polars, DuckDB, ...)"
     )

@@ -1,7 +1,8 @@
-"""NumPy arrays in memory: a pair (source, target), or one array with a row for each edge."""
+"""NumPy arrays and lists in memory: a pair (source, target), one array with a row for each edge, or a tuple for each edge."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.columns import Layout, fixed_layout
-from oocgraph.ingest.sources.ids import Place, int_ids, is_integer, refuse_masked, row_place
+from oocgraph.ingest.sources.ids import Place, int_ids, is_integer, numpy_column_dtype, refuse_masked, row_place
 from oocgraph.ingest.sources.source import Request, Source, range_streams
 from oocgraph.types import Array, IdKind
 
@@ -56,24 +57,39 @@ def open_pair(source: Any, target: Any, request: Request) -> Source:
 
 
 def open_list(edges: list[Any], request: Request) -> Source:
-    """Open a list of tuples (source, target)."""
+    """Open a list of tuples (source, target), or of (source, target, weight)."""
     description = "list of edges"
+    names = ("source", "target", "weight")[: 3 if isinstance(edges[0], tuple) and len(edges[0]) == 3 else 2]
     for position, edge in enumerate(edges):
-        if not isinstance(edge, tuple) or len(edge) != 2:
+        if not isinstance(edge, tuple) or len(edge) != len(names):
             raise InputError(
-                f"{description}, element {position} is {edge!r:.60}, not a tuple (source, target); correct it, give weights and other "
-                "columns as a table, such as a pandas.DataFrame with names of columns, or all sources and all targets as a tuple "
+                f"{description}, element {position} is {edge!r:.60}, not a tuple ({', '.join(names)}){_like_the_first(names)}; correct it, "
+                "give more columns as a table, such as a pandas.DataFrame with names of columns, or all sources and all targets as a tuple "
                 "(sources, targets)"
             )
-    places = [row_place(description, name, 0) for name in ("source", "target")]
-    return _open_ends(description, {places[i].column: _as_array([edge[i] for edge in edges], places[i]) for i in (0, 1)}, request)
+    places = [row_place(description, name, 0) for name in names]
+    values = {place.column: _as_array([edge[i] for edge in edges], place) for i, place in enumerate(places)}
+    if "weight" in values:
+        _check_weights([edge[2] for edge in edges], places[2])
+    return _open_ends(description, values, request)
 
 
-def _open_ends(description: str, ends: dict[str, Array], request: Request) -> Source:
-    kinds = {name: _id_kind(array, row_place(description, name, 0)) for name, array in ends.items()}
-    if kinds["source"] != kinds["target"] and ends["source"].size:
+def _like_the_first(names: Sequence[str]) -> str:
+    return " as the first one is" if len(names) == 3 else ""
+
+
+def _check_weights(weights: list[Any], place: Place) -> None:
+    for position, weight in enumerate(weights):
+        if isinstance(weight, bool | np.bool_) or not isinstance(weight, int | float | np.integer | np.floating):
+            remedy = "give the NetworkX graph itself" if isinstance(weight, dict) else "give more columns as a table"
+            place.refuse(position, f"the weight {weight!r:.60} is not a number", f"correct it, or {remedy}")
+
+
+def _open_ends(description: str, values: dict[str, Array], request: Request) -> Source:
+    kinds = {name: _id_kind(values[name], row_place(description, name, 0)) for name in ("source", "target")}
+    if kinds["source"] != kinds["target"] and values["source"].size:
         raise InputError(f"{description}: the sources are {kinds['source']} and the targets {kinds['target']}; convert one")
-    return _open(description, kinds["source"], ends, request)
+    return _open(description, kinds["source"], values, request)
 
 
 def open_edge_array(edges: Array, request: Request) -> Source:
@@ -94,13 +110,14 @@ def check_edge_shape(description: str, shape: tuple[int, ...]) -> None:
         raise InputError(f"{description} has shape {shape}; {remedy}")
 
 
-def _open(description: str, kind: IdKind, ends: dict[str, Array], request: Request) -> Source:
-    layout = fixed_layout(description, {}, request, kind=kind, make=ArrayLayout)
+def _open(description: str, kind: IdKind, values: dict[str, Array], request: Request) -> Source:
+    beside = {name: numpy_column_dtype(array.dtype).name for name, array in values.items() if name == "weight"}
+    layout = fixed_layout(description, beside, request, kind=kind, make=ArrayLayout)
 
     def read(low: int, high: int) -> EdgeBlock:
-        return layout.block(lambda name: ends[name][low:high], low)
+        return layout.block(lambda name: values[name][low:high], low)
 
-    num_rows = ends["source"].size
+    num_rows = values["source"].size
     return layout.open(range_streams(num_rows, read), num_rows)
 
 

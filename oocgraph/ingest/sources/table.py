@@ -1,7 +1,8 @@
-"""Tables in memory: pyarrow, pandas, and whatever else speaks Arrow's C interface (Polars, DuckDB)."""
+"""Tables in memory: pyarrow, pandas, columns by name, and whatever else speaks Arrow's C interface (Polars, DuckDB)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.arrow_values import arrow_layout, has_views
-from oocgraph.ingest.sources.columns import choose_columns
+from oocgraph.ingest.sources.columns import choose_columns, usual_pair
 from oocgraph.ingest.sources.source import Request, Source, range_streams
 
 
@@ -40,16 +41,51 @@ def polars_table(frame: Any, description: str) -> Any:
 
 def open_pandas(frame: Any, request: Request) -> Source:
     """Open a pandas.DataFrame; its index is not read."""
-    description = "pandas DataFrame"
     names = [str(name) for name in frame.columns]
+    return _open_named("pandas DataFrame", names, lambda name: frame.iloc[:, names.index(name)], request)
+
+
+def open_dict(columns: Mapping[Any, Any], request: Request) -> Source:
+    """Open columns of equal length by their names: arrays, lists or other sequences.
+
+    Raises
+    ------
+    InputError
+        A key is no name, or none are those of source and target: a dict may have the neighbours of each vertex.
+    """
+    names = [name for name in columns if isinstance(name, str)]
+    if len(names) < len(columns) or (request.source_column is None and usual_pair(names) is None):
+        keys = ", ".join(map(repr, list(columns)[:5])) or "its keys"
+        raise InputError(
+            f"a dict is read as columns by name, and none of {keys} are source and target; "
+            "name them in columns, or give the neighbours of each vertex as networkx.Graph(...)"
+        )
+    for name, values in columns.items():
+        is_column = hasattr(values, "__getitem__") and hasattr(values, "__len__") and not isinstance(values, str | bytes | Mapping)
+        if not is_column or getattr(values, "ndim", 1) != 1:
+            raise InputError(f"columns, column {name!r}: {values!r:.60} is no array or list with a value for each edge; give one")
+    sizes = {name: len(values) for name, values in columns.items()}
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{name!r} has {size}" for name, size in sizes.items())
+        raise InputError(f"columns have different numbers of values ({listed}); an edge needs one of each")
+    return _open_named("columns", names, columns.__getitem__, request)
+
+
+def open_structured(array: Any, request: Request) -> Source:
+    """Open a structured NumPy array (num_edges,), a field for each column."""
+    return _open_named("structured array", list(array.dtype.names), array.__getitem__, request)
+
+
+def _open_named(description: str, names: Sequence[str], column: Callable[[str], Any], request: Request) -> Source:
     columns = choose_columns(description, names, request)
     arrays = {}
     for name in columns.read:
-        values = frame.iloc[:, names.index(name)]
-        if isinstance(values.dtype, np.dtype) and not values.dtype.isnative:
+        values = column(name)
+        dtype = getattr(values, "dtype", None)
+        if isinstance(dtype, np.dtype) and not dtype.isnative:
             raise InputError(
-                f"{description}, column {name!r}: its bytes are in the order of other processors ({values.dtype.str}), which Arrow refuses"
-                f"; convert it by .astype({values.dtype.newbyteorder('=').name!r})"
+                f"{description}, column {name!r}: its bytes are in the order of other processors ({dtype.str}), which Arrow refuses"
+                f"; convert it by .astype({dtype.newbyteorder('=').name!r})"
             )
         try:
             arrays[name] = pa.array(values, from_pandas=True)
@@ -57,8 +93,7 @@ def open_pandas(frame: Any, request: Request) -> Source:
             raise InputError(f"{description}, column {name!r}: {error.object!r:.60} is not Unicode text; correct it") from error
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError) as error:
             raise InputError(f"{description}, column {name!r}: neither all numbers nor all strings ({error}); convert it") from error
-    table = pa.table(arrays)
-    return open_table(table, request, description)
+    return open_table(pa.table(arrays), request, description)
 
 
 def open_table(table: Any, request: Request, description: str = "pyarrow Table") -> Source:
