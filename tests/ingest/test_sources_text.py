@@ -409,6 +409,11 @@ def test_quotes_between_spaces_are_refused(tmp_path, distance):
     check(open_source(write(tmp_path / "e.el", '# "a" b\na"b c"\n')), (['a"b'], ['c"']))
 
 
+def test_an_open_quote_is_no_reason_to_blame_the_separator(tmp_path):
+    """With the tab within it the line has one column, and is taken for one that spaces separate."""
+    refused(write(tmp_path / "e.tsv", '"a b\tc\nd\te\n'), "line 1", "quotation mark is not closed")
+
+
 @pytest.mark.parametrize("text", ["0x10,5", "5,0X1f", "5, 0x10", '"0x10",5'])
 def test_hexadecimal_numbers_are_refused_far_behind_too(tmp_path, text):
     path = write(tmp_path / "e.csv", "1,2\n" * 20_000 + f"3,4\n{text}\n")

@@ -46,6 +46,8 @@ def refuse_quotes(block: LineBlock) -> None:
         return  # to find one byte takes little
     for number, line in block.data_lines():
         if _QUOTED_FIELD.search(line):
+            if line.count(b'"') % 2:  # the fields may be separated by something else, which stands within the quotes
+                raise InputError(f"{block.path}, line {number}: {_NOT_CLOSED}")
             raise InputError(
                 f"{block.path}, line {number}: a field begins with a quotation mark; where spaces separate fields quotes are not read: "
                 "separate them by commas or tabs, or remove the quotes"
