@@ -83,7 +83,7 @@ def label_propagation(
 
     Notes
     -----
-    Host memory: 12 bytes for each vertex that has edges (18 of more than 2**32 - 2), for each thread and two more 24 to 48 bytes for each
+    Host memory: 12 bytes for each vertex that has edges (18 of more than 2**32 - 2), for each thread and two more 20 to 28 bytes for each
     neighbour of the longest list and a piece of 2 MiB of edges (or as long as that list), and what the budget has left for edges that stay.
     An iteration reads the others twice, and the modularity once more.
 
@@ -140,14 +140,13 @@ def _needs(store: CSRStore, column: str | None) -> Needs:
     """Return what a run needs: labels twice and marks twice, then labels and names or sums."""
     n, index = store.num_rows, np.empty(0, store.index_dtype)
     marks, keys, sums, salt = np.empty(0, np.uint8), index, np.empty(0), np.uint64(0)
-    slots = kernels.num_slots(longest_list(store))
     return Needs(
         vectors={"labels and marks": n * max(2 * index.itemsize + 2, index.itemsize + 8), "names": naming_bytes(store)},
         result_bytes=n * index.itemsize, column=column,
-        kernels=[(kernels.vote, index, marks, index, marks, salt, 0, 0, keys, sums), *modularity_calls(store)],
+        kernels=[(kernels.vote, index, marks, index, marks, salt, 0, 0, index, keys, sums), *modularity_calls(store)],
         vertex_kernels=[
             (kernels.wake, marks, marks, 0, 0), (kernels.number, index, 0, 0), (kernels.salt_of, 0, 0),
             (kernels.sum_squares_of_groups, index, sums), *naming_calls(store),
         ],
-        scratch=[(index.dtype, slots), (sums.dtype, slots)],
+        scratch=kernels.scratch_of(longest_list(store), index.dtype),
     )  # fmt: skip

@@ -30,8 +30,8 @@ from oocgraph.algorithms.pagerank_arguments import chosen_column
 from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.sweeping import Call, check_number, check_weights
 from oocgraph.arguments import known_keywords
+from oocgraph.engine import quotient as quotients
 from oocgraph.engine.naming import name_by_smallest_id, naming_bytes, naming_calls
-from oocgraph.engine.quotient import Quotient, build_quotient, group_ids, load_builds, quotient_bytes, quotient_calls, temporary_folder
 from oocgraph.engine.sweeps import Needs, Sweeps, longest_list
 from oocgraph.kernels import communities as kernels
 from oocgraph.resources import Resources
@@ -115,11 +115,12 @@ def louvain(
     Notes
     -----
     Host memory: 30 bytes for each vertex that has edges (42 of more than 2**32 - 2); 32 MiB, and 27 to 35 MiB for each of up to four
-    threads, to build graphs of communities; for each thread and two more 24 to 48 bytes for each neighbour of the longest list, and a piece
+    threads, to build graphs of communities; for each thread and two more 20 to 28 bytes for each neighbour of the longest list, and a piece
     of 2 MiB of edges (or as long as that list) and 4 MiB of weights; and what the budget has left for edges that stay. A sweep reads the
     others once.
     Disk: graphs of communities, 24 bytes for each edge between two of them, and as much for a time to build them. Those of a graph in
-    memory are in memory, too: about 300 bytes for each of its edges, instead of what builds take.
+    memory are in memory, too, instead of what builds take: 300 bytes for each of its edges where they have weights, else 24. Those of a
+    store are where all of its edges stay in memory, with another 24 bytes for each, and weights are whole numbers.
 
     Examples
     --------
@@ -135,8 +136,8 @@ def louvain(
     call = Call("louvain", graph, runtime, resources, memory_budget, progress)
     check_undirected("louvain", call.store)
     run = _Run(call, chosen_column(call.store, weight), resolution, threshold, seed & MOST_SEED, [])
-    load_builds()
-    with temporary_folder(call.store) as folder:
+    quotients.load_builds()
+    with quotients.temporary_folder(call.store) as folder:
         member = run.search(folder)
     n = call.store.num_rows
 
@@ -157,7 +158,7 @@ class _Level(NamedTuple):
 
     following: Array
     strength: Array
-    quotient: Quotient
+    quotient: quotients.Quotient
 
 
 @dataclass(slots=True)
@@ -194,27 +195,29 @@ class _Run:
                 call = self.call.part(level.quotient.store)
         return member
 
-    def within(self, call: Call, compute: Callable[[Sweeps], Any], vector_bytes: int, later: Callable[[int], int] = lambda _: 0) -> Any:
-        """Compute something with the edges of a graph, which takes so much later with so many threads, and note what it took."""
+    def within(
+        self, call: Call, compute: Callable[[Sweeps], Any], vector_bytes: int, later: Callable[[int], int] = lambda _: 0,
+        more_bytes: int = 0,
+    ) -> Any:  # fmt: skip
+        """Compute something with the edges of a graph, and note what it took.
+
+        Later it takes so much with so many threads, or so much more, if all edges stay in memory and there is room for it.
+        """
         store, column = call.store, self.column if call is self.call else WEIGHT
-        index, sums, marks, salt = np.empty(0, store.index_dtype), np.empty(0), np.empty(0, np.uint8), np.uint64(0)
-        slots, ids = kernels.num_slots(longest_list(store)), np.empty(0, np.int64)
+        by_rows, others, size = *kernels.louvain_calls(store.index_dtype), store.index_dtype.itemsize
         needs = Needs(
             vectors={"communities": vector_bytes, "names": naming_bytes(store)}, by_threads={"graphs of communities": later},
-            result_bytes=index.itemsize * store.num_rows, column=column,
-            kernels=[(kernels.move, index, sums, sums, marks, index, marks, salt, 0, 0, 0.0, 0.0, index, sums), *modularity_calls(store)],
-            vertex_kernels=[
-                (kernels.wake, marks, marks, 0, 0), (kernels.number, index, 0, 0), (kernels.salt_of, 0, 0), (kernels.sum_squares, sums),
-                (kernels.sum_squares_of_groups, index, sums), (kernels.add_volumes, index, sums, sums), (kernels.compact, index, index),
-                (kernels.settle, index, index, sums, sums, 0, 0), (kernels.follow, ids, index, 0, index),
-                (kernels.rename, index, index, 0, 0), *quotient_calls(store, column),
-                *naming_calls(store),
-            ],
-            scratch=[(index.dtype, slots), (sums.dtype, slots)],
+            result_bytes=size * store.num_rows, column=column, kernels=[*by_rows, *modularity_calls(store)],
+            vertex_kernels=[*others, *quotients.quotient_calls(store, column, self._weight_dtype), *naming_calls(store)],
+            scratch=kernels.scratch_of(longest_list(store), store.index_dtype), spare_bytes=more_bytes,
         )  # fmt: skip
         found, fields = call.run(needs, compute)
         self.found.append(fields)
         return found
+
+    @property
+    def _weight_dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.uint32 if self.column is None and self.total < 2**32 else np.float64)
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the result."""
@@ -242,7 +245,7 @@ class _Run:
             if strength is None:
                 group, own = member.copy(), self._strength(sweeps, member)
             else:
-                ids = group_ids(call.store)
+                ids = quotients.group_ids(call.store)
                 group, own = np.empty(n, call.store.index_dtype), strength[ids]
                 kernels.number(group, 0, n)
             group, moved = self._move(sweeps, group, own) if self.total else (group, 0)
@@ -254,18 +257,18 @@ class _Run:
                 count = int(kernels.follow(ids, group, count, following))
             volume = np.zeros(count)
             kernels.add_volumes(following, own if strength is None else strength, volume)
-            dtype = np.dtype(np.uint32 if self.column is None and self.total < 2**32 else np.float64)
-            quotient = build_quotient(sweeps, group, count, path, dtype=dtype, threads=call.num_threads)
+            by_rows = not more or (sweeps.num_spared > 0 and quotients.sums_are_exact(self.call.store, self.column, self.total))
+            quotient = quotients.build_quotient(sweeps, group, count, path, self._weight_dtype, threads=call.num_threads, by_rows=by_rows)
             self.num_sweeps += sweeps.num_sweeps * (call is self.call)
             return _Level(following, volume, quotient)
 
         n, size = call.store.num_rows, call.store.index_dtype.itemsize
+        later, more = quotients.charges(call.store, n if strength is None else strength.size, path, self.column)
         others = 0 if strength is None else 8 * n + (8 + size) * strength.size + held_bytes(call.store)
         weights = min(WEIGHT_BYTES, 16 * call.store.num_edges) if strength is None else 0
         level: _Level | None = self.within(
-            call, compute, n * (3 * size + 18) + others,
-            lambda threads: quotient_bytes(call.store, threads) + (threads + READ_AHEAD) * weights,
-        )  # fmt: skip
+            call, compute, n * (3 * size + 18) + others, lambda threads: later(threads) + (threads + READ_AHEAD) * weights, more
+        )
         return level
 
     def _strength(self, sweeps: Sweeps, member: Array) -> Array:

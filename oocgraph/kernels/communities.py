@@ -1,4 +1,4 @@
-"""Kernels of communities: labels voted for by neighbours, vertices that move between communities, and the edges between these.
+"""Kernels of communities: labels voted for by neighbours, and vertices that move between communities.
 
 In: whole rows (`oocgraph.engine.sweeps`), and of each vertex the number of its community, (num_vertices,) index dtype. What a kernel
 changes of a row's own vertex goes to arrays of the rows, so that all rows of a sweep see the same communities. Vertices whose neighbours
@@ -19,9 +19,9 @@ NEAR = 1e-12
 """Share of the total weight below which a better place is no better: rounding."""
 
 
-def num_slots(longest: int) -> int:
-    """Return the length of the tables that rows need, of which the longest has so many neighbours."""
-    return 1 << max(1, (2 * longest - 1).bit_length())
+def scratch_of(longest: int, dtype: Any) -> list[tuple[Any, int]]:
+    """Return dtypes and lengths of the scratch that kernels take where the longest row has so many neighbours, for an index dtype."""
+    return [(dtype, 1 << max(1, (2 * longest - 1).bit_length())), (dtype, max(1, longest)), (np.float64, max(1, longest))]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -36,19 +36,22 @@ def _has_turn(v: Any, salt: Any, part: Any, num_parts: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def _tally(row: Any, begin: Any, end: Any, indices: Any, values: Any, group: Any, skips_loops: Any, keys: Any, sums: Any) -> Any:
-    """Add up the weights of a row's neighbours by group, in a table with open addressing.
+def _tally(
+    row: Any, begin: Any, end: Any, indices: Any, values: Any, group: Any, skips_loops: Any, places: Any, keys: Any, sums: Any
+) -> Any:  # fmt: skip
+    """Add up the weights of a row's neighbours by group; a table with open addressing has the place of each group in `keys` and `sums`.
+
+    Whether a group is new is told without a jump, which the processor would guess wrong for many of the first neighbours.
 
     Returns
     -------
-    (num_slots, empty, least): slots of the table in use, the key of those without a group, and the least weight; NaN if one is, or is
-    infinite.
+    (num_groups, least): how many groups there are, and the least weight; NaN if one is, or is infinite.
     """
-    empty, slots, shift, least = largest_of(keys), 2, 63, 1.0
+    free, slots, shift, least, num_groups = largest_of(places), 2, 63, 1.0, 0
     while slots < 2 * (end - begin):
         slots, shift = 2 * slots, shift - 1
     for s in range(slots):
-        keys[s] = empty
+        places[s] = free
     for e in range(begin, end):
         u = np.int64(indices[e])
         weight = 1.0
@@ -60,18 +63,20 @@ def _tally(row: Any, begin: Any, end: Any, indices: Any, values: Any, group: Any
             continue
         key = group[u]
         s = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
-        while keys[s] != key and keys[s] != empty:
+        while places[s] != free and keys[np.int64(places[s])] != key:
             s = (s + 1) & (slots - 1)
-        if keys[s] == empty:
-            keys[s], sums[s] = key, 0.0
-        sums[s] += weight
-    return slots, empty, least
+        is_new = places[s] == free
+        g = num_groups if is_new else np.int64(places[s])
+        held = 0.0 if is_new else sums[g]
+        places[s], keys[g], sums[g] = g, key, held + weight
+        num_groups += np.int64(is_new)
+    return num_groups, least
 
 
 @nb.njit(nogil=True, cache=True)
 def vote(
     first: Any, pointers: Any, start: Any, indices: Any, values: Any, label: Any, woken: Any, new: Any, pending: Any, salt: Any, part: Any,
-    num_parts: Any, keys: Any, sums: Any,
+    num_parts: Any, places: Any, keys: Any, sums: Any,
 ) -> Any:  # fmt: skip
     """Give the vertices of a piece that have their turn the label that most of their neighbours have, by weight.
 
@@ -84,7 +89,7 @@ def vote(
     salt, part, num_parts
         Of the part of the vertices that has its turn, of so many, a power of two. Of several best labels the own one stays; else a hash
         chooses.
-    keys, sums : (num_slots,) index dtype, float64
+    places, keys, sums : (num_slots,), (longest list,), (longest list,) index dtype, index dtype, float64
         Scratch.
 
     Returns
@@ -99,19 +104,19 @@ def vote(
             continue
         pending[r] = 0
         begin, end = np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)
-        slots, empty, lightest = _tally(v, begin, end, indices, values, label, False, keys, sums)
+        num_groups, lightest = _tally(v, begin, end, indices, values, label, False, places, keys, sums)
         if not lightest >= least:  # nor where there was NaN before
             least = lightest if lightest < least else np.nan
-        best, most, rank = own, 0.0, np.uint64(0)
-        for s in range(slots):
-            if keys[s] != empty and keys[s] == own:
-                most = sums[s]
-        for s in range(slots):
-            if keys[s] == empty or sums[s] < most or (sums[s] == most and best == own):
+        best, most, rank, turn = own, 0.0, np.uint64(0), mix(np.uint64(v) + salt)
+        for g in range(num_groups):
+            if keys[g] == own:
+                most = sums[g]
+        for g in range(num_groups):
+            if sums[g] < most or (sums[g] == most and best == own):
                 continue
-            hashed = mix(mix(np.uint64(v) + salt) + np.uint64(keys[s]))
-            if sums[s] > most or hashed < rank:
-                best, most, rank = keys[s], sums[s], hashed
+            hashed = mix(turn + np.uint64(keys[g]))
+            if sums[g] > most or hashed < rank:
+                best, most, rank = keys[g], sums[g], hashed
         if best == own:
             continue
         new[r] = best
@@ -190,7 +195,7 @@ def _is_alone(v: Any, own: Any, volume: Any, strength: Any) -> Any:
 @nb.njit(nogil=True, cache=True)
 def move(
     first: Any, pointers: Any, start: Any, indices: Any, values: Any, group: Any, volume: Any, strength: Any, woken: Any, new: Any,
-    pending: Any, salt: Any, part: Any, num_parts: Any, factor: Any, least_gain: Any, keys: Any, sums: Any,
+    pending: Any, salt: Any, part: Any, num_parts: Any, factor: Any, least_gain: Any, places: Any, keys: Any, sums: Any,
 ) -> Any:  # fmt: skip
     """Move the vertices of a piece that have their turn to the neighbouring group where modularity gains most.
 
@@ -209,7 +214,7 @@ def move(
         Resolution, divided by the strength of all vertices.
     least_gain
         What a move must gain, as a weight of edges; of several best groups the one with the smallest number is taken.
-    keys, sums : (num_slots,) index dtype, float64
+    places, keys, sums : (num_slots,), (longest list,), (longest list,) index dtype, index dtype, float64
         Scratch.
 
     Returns
@@ -224,17 +229,15 @@ def move(
             continue
         pending[r] = 0
         begin, end = np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)
-        slots, empty, _ = _tally(v, begin, end, indices, values, group, True, keys, sums)
+        num_groups, _ = _tally(v, begin, end, indices, values, group, True, places, keys, sums)
         pull = factor * strength[v]
         stay, best, most = -pull * (volume[np.int64(own)] - strength[v]), own, -np.inf
-        for s in range(slots):
-            key = keys[s]
-            if key == empty:
-                continue
+        for g in range(num_groups):
+            key = keys[g]
             if key == own:
-                stay += sums[s]
+                stay += sums[g]
                 continue
-            score = sums[s] - pull * volume[np.int64(key)]
+            score = sums[g] - pull * volume[np.int64(key)]
             if score > most or (score == most and key < best):
                 best, most = key, score
         if most <= stay + least_gain:
@@ -330,73 +333,11 @@ def sum_squares(numbers: Any) -> Any:
     return total
 
 
-@nb.njit(nogil=True, cache=True)
-def edges_between(
-    pointers: Any, first: Any, start: Any, indices: Any, values: Any, group: Any, at: Any, total: Any, ends: Any, weights: Any, lives: Any,
-    source: Any, target: Any, weight: Any,
-) -> Any:  # fmt: skip
-    """Write edges between groups, with their weights, until there are no more or the output is full; each edge of the graph once.
-
-    Edges between the same two groups are added up as far as a small table goes: one that finds its place taken shortens the life of
-    what is there, and takes the place when that has none left. So those that occur most stay.
-
-    Parameters
-    ----------
-    pointers, first, start, indices, values
-        Of the rows: see `oocgraph.engine.sweeps`.
-    group : (num_vertices,) index dtype
-    at : (2,) int64
-        Row and entry to go on with, (0, 0) at first; behind the last row, the slot of the table. Changed.
-    total : (1,) float64
-        Grows by the weights of the edges.
-    ends, weights, lives : (num_slots, 2) int64, (num_slots,) float64, (num_slots,) int64
-        The table, a power of two; `lives` is 0 at first.
-    source, target : (n,) int64
-        Written: the smaller group, and the larger.
-    weight : (n,) float64
-
-    Returns
-    -------
-    Edges that were written: fewer than there is room for at the end alone.
-    """
-    count, num_rows, mask = 0, pointers.size - 1, lives.size - 1
-    while at[0] < num_rows:
-        r = at[0]
-        a, begin = np.int64(group[first + r]), np.int64(pointers[r] - start)
-        for e in range(begin + at[1], np.int64(pointers[r + 1] - start)):
-            b = np.int64(group[np.int64(indices[e])])
-            if b <= a:
-                continue
-            if count == source.size:
-                at[1] = e - begin
-                return count
-            one = 1.0
-            if values is not None:
-                one = np.float64(values[e])
-            total[0] += one
-            s = np.int64(mix(mix(np.uint64(a)) + np.uint64(b))) & mask
-            if lives[s] and ends[s, 0] == a and ends[s, 1] == b:
-                weights[s] += one
-                lives[s] = min(lives[s] + 1, 64)
-                continue
-            if lives[s]:
-                lives[s] -= 1
-                x, y, out = a, b, one
-                if not lives[s]:
-                    x, y, out = ends[s, 0], ends[s, 1], weights[s]
-                source[count], target[count], weight[count] = x, y, out
-                count += 1
-                if lives[s]:
-                    continue
-            ends[s, 0], ends[s, 1], weights[s], lives[s] = a, b, one, 1
-        at[0], at[1] = r + 1, 0
-    while at[1] <= mask:
-        if count == source.size:
-            return count
-        s = at[1]
-        if lives[s]:
-            source[count], target[count], weight[count] = ends[s, 0], ends[s, 1], weights[s]
-            lives[s] = 0
-            count += 1
-        at[1] += 1
-    return count
+def louvain_calls(dtype: Any) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Return the kernels of Louvain's method that are given rows, and its others, with arguments of their types, for an index dtype."""
+    index, sums, marks, ids, salt = np.empty(0, dtype), np.empty(0), np.empty(0, np.uint8), np.empty(0, np.int64), np.uint64(0)
+    return [(move, index, sums, sums, marks, index, marks, salt, 0, 0, 0.0, 0.0, index, index, sums)], [
+        (wake, marks, marks, 0, 0), (number, index, 0, 0), (salt_of, 0, 0), (sum_squares, sums), (sum_squares_of_groups, index, sums),
+        (add_volumes, index, sums, sums), (compact, index, index), (settle, index, index, sums, sums, 0, 0), (follow, ids, index, 0, index),
+        (rename, index, index, 0, 0),
+    ]  # fmt: skip

@@ -30,8 +30,9 @@ class Pieces(NamedTuple):
         First row of each piece; behind the last one all rows.
     blocks : (num_blocks,) int32
         The piece that has the first of `BLOCK_ROWS` rows: to look for it in `firsts` takes as long as the row.
-    places : (num_pieces, 3) int64
-        Addresses of a piece's pointers (int64) and neighbours, and its first edge; addresses are 0 of a piece that was not brought.
+    places : (num_pieces, 4) int64
+        Addresses of a piece's pointers (int64) and neighbours, its first edge, and the address of its values, if it has some; addresses are
+        0 of a piece that was not brought.
     kind : (0,) of the dtype of neighbours
     """
 
@@ -43,7 +44,7 @@ class Pieces(NamedTuple):
 
 def empty_pieces(dtype: Any) -> Pieces:
     """Return a table of no pieces, to load kernels with."""
-    return Pieces(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 3), np.int64), np.empty(0, dtype))
+    return Pieces(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 4), np.int64), np.empty(0, dtype))
 
 
 @nb.njit(nogil=True, cache=True, inline="always")

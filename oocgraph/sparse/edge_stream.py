@@ -295,13 +295,16 @@ class PieceTable:
     Attributes
     ----------
     pieces : Pieces
+    values : (0,) of the dtype of values, bools as bytes, or None
     """
 
     def __init__(self, stream: EdgeStream) -> None:
         self._stream, parts = stream, stream.parts
         firsts = np.array([*(part.first_line for part in parts), stream.part.stop_line], np.int64)
         blocks = np.searchsorted(firsts, np.arange(0, firsts[-1], BLOCK_ROWS), side="right") - 1
-        self.pieces = Pieces(firsts, blocks.astype(np.int32), np.zeros((len(parts), 3), np.int64), np.empty(0, parts[0].indices.dtype))
+        self.pieces = Pieces(firsts, blocks.astype(np.int32), np.zeros((len(parts), 4), np.int64), np.empty(0, parts[0].indices.dtype))
+        kind = None if parts[0].values is None else parts[0].values.dtype
+        self.values = None if kind is None else np.empty(0, np.uint8 if kind == np.bool_ else kind.newbyteorder("="))
 
     def bring(self, i: int) -> bool:
         """Enter a piece, and read it first if it was not read; returns whether it stays in memory.
@@ -315,8 +318,19 @@ class PieceTable:
             return False
         with self._stream.piece(i) as part:
             assert (part.pointers.dtype, part.indices.dtype) == (np.int64, self.pieces.kind.dtype)
-            self.pieces.places[i] = part.pointers.ctypes.data, part.indices.ctypes.data, part.start
+            values = 0 if part.values is None else part.values.ctypes.data
+            self.pieces.places[i] = part.pointers.ctypes.data, part.indices.ctypes.data, part.start, values
         return True
+
+    def bring_all(self) -> None:
+        """Enter all pieces, all of which stay in memory.
+
+        Raises
+        ------
+        CorruptStoreError
+            As of `EdgeStream.piece`.
+        """
+        assert all([self.bring(i) for i in range(len(self._stream.parts))])
 
     def bring_rows(self, rows: Array) -> bool:
         """Enter the pieces of some rows that stay in memory; returns whether there were any."""
@@ -326,7 +340,7 @@ class PieceTable:
 
 def table_bytes(num_rows: int) -> int:
     """Return what it takes to make a `PieceTable`."""
-    return 28 * (num_rows // BLOCK_ROWS + 1)
+    return 36 * (num_rows // BLOCK_ROWS + 1)
 
 
 def _fields(part: PartialCSR) -> list[tuple[str, Any]]:

@@ -257,6 +257,34 @@ def build_in_memory(
     return MemoryGraph(attributes, arrays)
 
 
+def graph_of_rows(indptr: Array, indices: Array, weights: Array, ids: Array, num_ids: int, description: str) -> MemoryGraph:
+    """Return the undirected graph of some rows, as a build in memory would make it of their edges.
+
+    Parameters
+    ----------
+    indptr, indices, weights : (num_rows + 1,) int64, (num_entries,) index dtype, (num_entries,) numbers
+        Rows without an empty one: sorted, no neighbour twice and none itself, each edge at both of its ends.
+    ids : (num_rows,) int64
+        Id of each row, ascending.
+    num_ids
+        The vertices are ``0 .. num_ids - 1``: those that are no ids of a row are isolated.
+    description
+        As of `build_in_memory`.
+    """
+    num_vertices = ids.size
+    arrays = {
+        "out/indptr": indptr, "out/indices": indices, f"out/{layout.WEIGHT}": weights, layout.VERTEX_ID: ids, layout.SORTED_ID: ids,
+        layout.ORDER: np.arange(num_vertices, dtype=index_dtype(num_vertices)),
+    }  # fmt: skip
+    attributes = GraphAttributes(
+        num_vertices=num_vertices, num_edges=indices.size // 2, num_stored_edges=indices.size, num_input_vertices=num_ids,
+        num_isolated=num_ids - num_vertices, directed=False, weighted=True, duplicates="sum", parallel_edges=False, vertex_order="original",
+        index_dtype=index_dtype(num_vertices).name, implied_ids=(0, num_ids), columns={layout.WEIGHT: weights.dtype.name},
+        source=description, library_version=oocgraph.__version__, complete=True,
+    )  # fmt: skip
+    return MemoryGraph(attributes, arrays)
+
+
 def _columns(columns: Mapping[str, Any], weight: str | None, duplicates: Duplicates) -> tuple[Payload, list[Array], dict[str, Array]]:
     """Return the columns as records have them, the weight last, and the arrays of the distinct strings of each."""
     extra: dict[str, np.dtype[Any] | None] = {}

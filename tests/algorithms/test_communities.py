@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
+from dataclasses import replace
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -15,9 +17,10 @@ from oocgraph import Resources
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.config import setting
 from oocgraph.engine import quotient
+from oocgraph.engine.sweeps import Needs
 from oocgraph.errors import ArgumentError, BudgetError, ConvergenceError, OutputError
 from oocgraph.ingest.generators.kronecker import KroneckerEdges
-from oocgraph.kernels import communities as kernels
+from oocgraph.kernels.quotient import edges_between
 from oocgraph.sparse import edge_stream
 from oocgraph.store.graph import open_graph
 from tests.graphs import hubs
@@ -178,9 +181,19 @@ def test_a_self_loop_does_not_keep_neighbours_apart(seed):
     assert (result.num_communities, result.modularity) == (1, 0)
 
 
-def test_communities_depend_on_the_seed_alone(tmp_path, monkeypatch):
+def never_by_rows(monkeypatch):
+    """Have graphs of communities built from streams of edges, as where memory is short."""
+    monkeypatch.setattr(quotient, "rows_bytes", lambda store, num_ids: 1 << 50)
+
+
+@pytest.mark.parametrize("kind", [None, "uint8", "int64", "float32", "float64"])
+def test_communities_depend_on_the_seed_alone(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 10)  # 40 pieces, 5 batches
-    graph = oocgraph.build_csr(hubs(5, 3000, 5000), tmp_path / "g.zarr")
+    source, target = hubs(5, 3000, 5000)
+    table = {"source": source, "target": target}
+    if kind:
+        table["weight"] = (np.random.default_rng(4).random(source.size) * 9 + 1).astype(kind)
+    graph = oocgraph.build_csr(table, tmp_path / "g.zarr", weight="weight" if kind else None)
     for function in (oocgraph.louvain, oocgraph.label_propagation):
         first = function(graph, resources=Resources(threads=1))
         with pytest.raises(BudgetError, match="set memory_budget to at least") as refused:
@@ -251,6 +264,7 @@ def test_quotient_graphs_are_removed(tmp_path, monkeypatch):
         return build(source, path, options)
 
     monkeypatch.setattr(quotient, "build_with_report", noted)
+    never_by_rows(monkeypatch)
     oocgraph.louvain(graph, seed=3)
     num_built = len(seen)
     with setting("result-folder", str(other)), pytest.raises(KeyboardInterrupt):
@@ -300,6 +314,54 @@ def test_what_makes_no_sense_is_refused(tmp_path):
         oocgraph.label_propagation(graph, max_iter=1)
 
 
+@pytest.mark.parametrize("kind", [None, "bool", "uint8", "int32", "uint64", "float64"])
+@pytest.mark.parametrize("num_groups", [1, 7, 300, 500])
+def test_rows_of_a_quotient_graph_are_those_that_a_build_makes(tmp_path, monkeypatch, kind, num_groups):
+    """Of whole numbers: attribute by attribute, bit by bit; and those of the graph that it has in turn."""
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 10)
+    rng = np.random.default_rng(7)
+    source, target = rng.integers(0, 500, (2, 1500))
+    table = {"source": source, "target": target}
+    if kind:
+        table["weight"] = rng.integers(0, 9, source.size).astype(kind)
+    graph = oocgraph.build_csr(table, tmp_path / "g.zarr", weight="weight" if kind else None, keep_self_loops=True)
+    dtype = np.dtype(np.float64 if kind else np.uint32)
+
+    def in_turn(by_rows):
+        """Return the quotient graph of a quotient graph, and that one."""
+        made, one, column = [], Call("louvain", graph, None, Resources(threads=2), None, None), kind and "weight"
+        for count in (num_groups, 3):
+            n = one.store.num_rows
+            group = np.random.default_rng(count).integers(0, count, n).astype(one.store.index_dtype)
+            needs = Needs(vectors={}, result_bytes=0, column=column, vertex_kernels=quotient.quotient_calls(one.store, column, dtype))
+            options = {"path": None, "dtype": dtype, "threads": 2, "by_rows": by_rows}
+            found, _ = one.run(needs, partial(quotient.build_quotient, group=group, num_groups=count, **options))
+            made.append(found)
+            one, column = one.part(found.store), "weight"
+        return made
+
+    quotient.load_builds()
+    for rows, built_one in zip(in_turn(True), in_turn(False), strict=True):
+        assert rows.crossing == built_one.crossing
+        assert replace(rows.store.attributes, source="") == replace(built_one.store.attributes, source="")
+        assert rows.store.held.keys() == built_one.store.held.keys()
+        for name, values in rows.store.held.items():
+            assert values.dtype == built_one.store.held[name].dtype
+            np.testing.assert_array_equal(values, built_one.store.held[name])
+
+
+def test_rows_are_written_where_there_is_room(tmp_path, monkeypatch):
+    """And weights add up in any order: then nothing is written to disk."""
+    used = []
+    monkeypatch.setattr(quotient, "build_with_report", lambda *_: used.append("stream") or pytest.fail("a store was built"))
+    graph, _ = weighted(tmp_path / "g.zarr")
+    oocgraph.louvain(graph)
+    table = next(iter(graph.edges())).to_pydict()
+    table["weight"] = [0.1 * one for one in table["weight"]]
+    with pytest.raises(pytest.fail.Exception):
+        oocgraph.louvain(oocgraph.build_csr(table, tmp_path / "f.zarr", weight="weight"))
+
+
 @pytest.mark.parametrize("room", [1, 3, 1000])
 @pytest.mark.parametrize("slots", [1, 4, 1 << 10])
 def test_edges_between_groups_are_added_up(room, slots):
@@ -315,7 +377,7 @@ def test_edges_between_groups_are_added_up(room, slots):
     while count == room:
         source, target, weight = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
         indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint32)
-        count = kernels.edges_between(indptr, 0, 0, indices, weights, group, at, total, *table, source, target, weight)
+        count = edges_between(indptr, 0, 0, indices, weights, group, at, total, *table, source, target, weight)
         for a, b, w in zip(source[:count].tolist(), target[:count].tolist(), weight[:count].tolist(), strict=True):
             found[a, b] += w
     expected = defaultdict(float)
