@@ -1,4 +1,4 @@
-"""Numbers as people read them: a few significant digits, thousands apart, no exponents but of the very small."""
+"""Numbers as people read them: a few significant digits, thousands apart, no exponents but of the very small and large."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import math
 
 SMALL = 1e-4
 """Below this a number is shown with an exponent."""
+
+LARGE = 1e15
+"""From this on, too."""
 
 
 def format_number(value: float, digits: int = 4) -> str:
@@ -16,7 +19,7 @@ def format_number(value: float, digits: int = 4) -> str:
     >>> format_number(0.08312, 2), format_number(200.0, 2), format_number(123456.7), format_number(0.25), format_number(99.96, 3)
     ('0.083', '200', '123,457', '0.25', '100')
     """
-    if not math.isfinite(value) or abs(value) < SMALL:
+    if not math.isfinite(value) or not SMALL <= abs(value) < LARGE:
         return f"{value:.{digits}g}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{decimals}f}"

@@ -24,6 +24,9 @@ from oocgraph.types import Array, Progress, no_parent
 SAMPLED_WEIGHTS = 1 << 16
 """Weights, of 16 places, that the width of a bucket is chosen by."""
 
+LEAST_WIDTH = float(np.finfo(np.float64).tiny)
+"""Of a bucket that is chosen: one has to be divided by it."""
+
 WIDTHS = 32
 """Buckets of the mean weight, on graphs with hubs or many edges. (Kronecker graph of scale 22, weights 1 .. 255, a quarter of the edges in
 memory: 1.3 to 1.5 times the edges are read with 32, 1.5 to 1.6 times with 16.)"""
@@ -155,9 +158,10 @@ def widths(store: CSRStore, column: str | None) -> tuple[float, int]:
         return 1.0, LEVEL_SLACK
     sample = sampled_weights(store, column)
     if has_many_edges(store):
-        return (float(sample.mean()) / WIDTHS if sample.any() else 1.0), 8
+        return (max(LEAST_WIDTH, float(sample.mean()) / WIDTHS) if sample.any() else 1.0), 8
     positive = sample[sample > 0]
-    return (min(2 * float(positive.max()), 4 * float(np.median(positive))) if positive.size else 1.0), 2
+    widest = max(LEAST_WIDTH, min(2 * float(positive.max()), 4 * float(np.median(positive)))) if positive.size else 1.0
+    return widest, 2
 
 
 def sampled_weights(store: CSRStore, column: str) -> Array:

@@ -31,6 +31,7 @@ _WORDS = {
     "dtypes has": "--dtype has",
     "memory_budget": "--memory",
     "num_partitions": "--partitions",
+    "give None for both in columns": "leave out --source-column and --target-column",
     "Name those of source and target in columns": "Give --source-column and --target-column",
     "set duplicates": "set --duplicates",
     "set oocgraph.precision to double": "choose --precision double",

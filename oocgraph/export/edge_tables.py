@@ -20,7 +20,7 @@ from oocgraph.memory import Budget
 from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.columns import IntColumn, StringColumn, id_bytes
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.layout import VERTEX_ID, string_arrays
+from oocgraph.store.layout import ENDS, VERTEX_ID, string_arrays
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
 from oocgraph.store.strings import bytes_at
 from oocgraph.types import Array
@@ -72,13 +72,13 @@ class EdgeTables:
 
         self._is_text = text
         a = store.attributes
-        if clash := {"source", "target"} & set(map(a.input_column, a.columns)):
+        if clash := set(ENDS) & set(map(a.column_beside_ends, a.columns)):
             raise OutputError(f"the edge column {clash.pop()!r} has the name of a column of ids; export to .npz, or rename it at the build")
         self._store, self._ids = store, _read_ids(store)
         categories = {name: StringColumn(store, f"columns/{name}") for name, kind in a.columns.items() if kind == "string"}
         self._texts = {name: column.read(0, column.length) for name, column in categories.items()}
         self.texts = list(self._texts)
-        columns = [(a.input_column(name), _column_type(store, name, text=name in self._texts)) for name in a.columns]
+        columns = [(a.column_beside_ends(name), _column_type(store, name, text=name in self._texts)) for name in a.columns]
         self.schema = pa.schema([("source", self._ids.type), ("target", self._ids.type), *columns])
         if a.implied_ids is not None and a.implied_ids[0] == 0:  # so that a build from this file has the isolated vertices too
             self.schema = self.schema.with_metadata({NUM_VERTICES_KEY: str(a.implied_ids[1])})

@@ -14,7 +14,7 @@ from oocgraph.arrow import from_numbers
 from oocgraph.errors import ArgumentError, ArgumentTypeError
 from oocgraph.store.columns import StringColumn
 from oocgraph.store.graph_arrays import GraphArrays
-from oocgraph.store.layout import string_arrays
+from oocgraph.store.layout import ENDS, string_arrays
 from oocgraph.types import Array
 
 
@@ -32,7 +32,7 @@ def check_columns(store: GraphArrays, columns: Sequence[str]) -> tuple[str, ...]
         raise ArgumentTypeError(f"columns is {columns!r}; give a list of names of edge columns")
     a = store.attributes
     names = tuple(a.stored_column(name) for name in columns)
-    for name in names:
+    for asked, name in zip(columns, names, strict=True):
         if name not in a.columns:
             remedy = (
                 f"give columns= of {', '.join(map(a.input_column, a.columns))}"
@@ -40,8 +40,8 @@ def check_columns(store: GraphArrays, columns: Sequence[str]) -> tuple[str, ...]
                 else "it has none at all: name those to keep when it is built"
             )
             raise ArgumentError(f"{store.url} has no edge column {name!r}; {remedy}")
-        if a.input_column(name) in ("source", "target"):
-            raise ArgumentError(f"the edge column {a.input_column(name)!r} has the name of a column of ids; rename it at the build")
+        if asked in ENDS:
+            raise ArgumentError(f"the edge column {asked!r} has the name of a column of ids; rename it at the build")
     if len(set(names)) < len(names):
         raise ArgumentError(f"columns is {names!r}, where a name occurs twice; give each once")
     return names
@@ -58,7 +58,7 @@ class EdgeColumns:
 
     def __init__(self, store: GraphArrays, names: Sequence[str], called: Sequence[str] | None = None) -> None:
         kinds = store.attributes.columns
-        self._called = [store.attributes.input_column(name) for name in names] if called is None else called
+        self._called = [store.attributes.column_beside_ends(name) for name in names] if called is None else called
         columns = {name: StringColumn(store, f"columns/{name}") for name in names if kinds[name] == "string"}
         self.names = tuple(names)
         self._texts = {name: column.read(0, column.length) for name, column in columns.items()}

@@ -47,6 +47,9 @@ SELF_LOOPS = "vertices/self_loops"
 WEIGHT = "weight"
 """Name of the weight in the store, whatever its column was called."""
 
+ENDS = ("source", "target")
+"""Names of the columns of ids where edges are a table."""
+
 _GROUP_MEMBERS = ("indptr", "indices", "degrees", "planes")
 _ZARR_FILES = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
 _MAX_NAME_BYTES = 255
@@ -199,7 +202,12 @@ class GraphAttributes:
 
     def input_column(self, name: str) -> str:
         """Return what an edge column of the store is called in the input."""
-        return self.weight_name or name if name == WEIGHT else name
+        return self.weight_name if name == WEIGHT and self.weight_name is not None else name
+
+    def column_beside_ends(self, name: str) -> str:
+        """Return what an edge column of the store is called beside columns ``source`` and ``target``: as in the input, but for these."""
+        called = self.input_column(name)
+        return name if called in ENDS else called
 
     @property
     def leaves_parallel(self) -> bool:

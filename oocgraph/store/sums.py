@@ -68,5 +68,7 @@ def total(sums: Terms, dtype: np.dtype[Any]) -> Array:
 
 
 def _too_much(dtype: np.dtype[Any]) -> InputError:
-    remedy = "give them as float64 or int64" if dtype.kind != "f" else "give them as float64" if dtype.itemsize < 8 else "scale them down"
+    remedy = "give them as float64" if dtype.itemsize == 8 else "give them as float64 or int64"
+    if dtype.kind == "f":
+        remedy = "give them as float64" if dtype.itemsize < 8 else "scale them down"
     return InputError(f"the weights of duplicate edges sum to more than {dtype} can hold; {remedy}")

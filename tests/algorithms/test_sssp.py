@@ -349,3 +349,14 @@ def test_what_is_beyond_a_target_has_no_parent():
     assert result.distance.tolist() == [0, 1, -1, 0]
     assert result.parent.tolist() == [1, 1, -1, 1]
     verify_sssp(graph, result)
+
+
+@pytest.mark.parametrize("weight", [5e-324, 1e-310, 2e-308])
+@pytest.mark.parametrize("num_edges", [3, 120])
+def test_the_smallest_numbers_are_weights(tmp_path, weight, num_edges):
+    """A bucket of a part of them would have no width."""
+    ends = np.array([[0, 1], [1, 2], [2, 3]] * (num_edges // 3))
+    edges = pd.DataFrame({"source": ends[:, 0], "target": ends[:, 1], "weight": weight})
+    graph = oocgraph.build_csr(edges, tmp_path / "g.zarr", weight="weight", duplicates="keep")
+    for schedule in ("auto", "async", "buckets", "rounds"):
+        assert sssp(graph, 0, schedule=schedule).distance.tolist() == [0, weight, 2 * weight, 3 * weight]

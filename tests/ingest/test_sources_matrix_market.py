@@ -31,7 +31,7 @@ def test_values_are_weights(tmp_path, field, dtype):
     source = open_source(path)
     check(source, ([1, 2], [0, 2]), {"weight": [5, -7]}, weight="weight", columns={"weight": dtype}, directed=False)
     refused(path, "no column 'w'", "weight", weight_column="w")
-    refused(path, "source_column", source_column="row")
+    refused(path, "no column 'row'", "None for both in columns", source_column="row")
 
 
 @pytest.mark.parametrize("symmetry", ["general", "symmetric"])

@@ -96,7 +96,7 @@ def test_npy_that_shrinks_while_it_is_read(tmp_path):
 
 def test_names_of_columns_where_there_are_none(tmp_path):
     path = save(tmp_path / "e.npy", np.zeros((5, 2), int))
-    refused(path, "no column 'a'", "source_column", source_column="a")
+    refused(path, "no column 'a'", "None for both in columns", source_column="a")
     refused(path, "no column 'w'", "none", weight_column="w")
 
 

@@ -282,7 +282,7 @@ def test_networkx_refused():
     refused(nx.Graph([(1, 2, {"w": "a"})]), "edge (1, 2)", "'a', not a number", weight_column="w")
     refused(nx.Graph([(1, 2, {"w": float("nan")})]), "NaN", weight_column="w")
     refused(nx.Graph([(1, 2, {"w": "a"}), (2, 3, {"w": 1})]), "text on some edges", edge_columns=["w"])
-    refused(nx.Graph([(1, 2)]), "source_column", source_column="u")
+    refused(nx.Graph([(1, 2)]), "no column 'u'", "None for both in columns", source_column="u")
 
 
 @pytest.mark.parametrize("num_edges", [1, 2, 3])
@@ -301,7 +301,19 @@ def test_tuples_of_three_have_a_weight(weights, dtype):
     edges = list(zip(source, target, weights, strict=True))
     check(open_source(edges), (source, target), {"weight": list(weights)}, weight="weight", columns={"weight": dtype})
     assert build_csr(edges).attributes.weighted
+    check(open_source(edges, source_column="source", target_column="target"), (source, target), {"weight": list(weights)})
     refused(edges, "no column 'cost'", "weight", weight_column="cost")
+
+
+@pytest.mark.parametrize(
+    ("weights", "dtype"),
+    [([2**63 + 1, 1], "uint64"), ([-(2**63), 2**63 - 1], "int64"), ([2**53, 0.5], "float64"), ([np.uint64(2**63), np.int8(1)], "uint64")],
+)
+def test_large_weights_of_tuples_are_exact(weights, dtype):
+    """NumPy makes floats of some of them."""
+    source = open_source([(1, 2, weights[0]), (2, 3, weights[1])])
+    assert source.columns == {"weight": dtype}
+    assert read(source)[2] == {"weight": [int(weights[0]), weights[1]]}
 
 
 @pytest.mark.parametrize("make", [list, tuple, np.array, pd.Series, pa.array])
@@ -323,7 +335,7 @@ def test_a_dict_holds_columns_by_name(make):
         ({"src": "ab", "dst": "cd"}, ("'src'", "'ab' is no array or list")),
         ({"src": {1, 2}, "dst": [2, 3]}, ("'src'", "is no array or list")),  # in no order
         ({"src": 1, "dst": 2}, ("'src'", "1 is no array or list")),
-        ({"src": np.eye(2), "dst": [1, 2]}, ("'src'", "is no array or list")),
+        ({"src": np.eye(2), "dst": [1, 2]}, ("'src'", "ndarray of shape (2, 2) is no array or list")),
         ({"src": [1, "a"], "dst": [1, 2]}, ("'src'", "neither all numbers nor all strings")),
         ({"src": [1, None], "dst": [1, 2]}, ("row 1", "missing")),
         ({"src": np.ma.array([1, 2], mask=[0, 1]), "dst": [1, 2]}, ("row 1", "missing")),
@@ -340,6 +352,7 @@ def test_a_structured_array_has_a_field_for_each_column():
     edges = np.array(list(zip(SOURCE, TARGET, [0.5] * 5, strict=True)), kind)
     check(open_source(edges[["a", "b"]]), EDGES)
     check(open_source(edges, weight_column="cost"), EDGES, {"cost": [0.5] * 5}, weight="cost")
+    check(open_source(edges.astype([(name, f">{size}") for name, size in kind]), edge_columns=["cost"]), EDGES, {"cost": [0.5] * 5})
     refused(edges, "structured array", "which columns are the edges?")
 
 
@@ -355,7 +368,11 @@ def test_a_structured_array_has_a_field_for_each_column():
         ([(1, 2, None)], ("row 0", "the weight None is not a number")),
         ([(1, 2, 1.5), (2, 3, float("nan"))], ("row 1", "NaN")),
         ([(1, 2, {"weight": 3})], ("row 0", "is not a number", "the NetworkX graph itself")),
-        ([(1, 2, 2**64)], ("'weight'", "64 bits")),
+        ([(1, 2, 2**64)], ("row 0", "cannot be held: weights are integers or floats of 64 bits")),
+        ([(1, 2, -1), (1, 2, 2**63)], ("row 0", "cannot be held")),
+        ([(1, 2, 2**53 + 1), (1, 2, 0.5)], ("row 0", "the weight 9007199254740993 cannot be held: others have fractions")),
+        ([(1, 2, 10**400), (1, 2, 0.5)], ("row 0", "cannot be held")),
+        ([], ("neither paths nor edges", "([], [])")),
         ([(1, 2), [2, 3]], ("element 1 is [2, 3]",)),
         ([[1, 2], (2, 3)], ("element 0 is [1, 2]",)),
         ([(1, "a")], ("the sources are int64 and the targets string",)),

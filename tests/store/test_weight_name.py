@@ -56,13 +56,22 @@ def test_files_have_the_name_of_the_input(roads: Any, tmp_path: Path, form: str)
         roads.edges(columns=["hours"])
 
 
-def test_a_weight_that_was_called_as_an_end_is_not_written_beside_it(tmp_path: Path) -> None:
+def test_a_weight_that_was_called_as_an_end_is_called_weight_beside_it(tmp_path: Path) -> None:
     """Two columns of one name would be read as anything."""
-    graph = oocgraph.build_csr(ROADS.rename_columns(["a", "b", "target", "kind"]), tmp_path / "g.zarr", weight="target", columns=["a", "b"])
+    table = ROADS.rename_columns(["a", "b", "target", "kind"])
+    graph = oocgraph.build_csr(table, tmp_path / "g.zarr", weight="target", columns=["a", "b"])
+    assert next(iter(graph.edges())).column_names == ["source", "target", "weight"]
+    assert graph.neighbors("x", columns=["weight"]).column_names == ["source", "target", "weight"]
     with pytest.raises(ArgumentError, match="'target' has the name of a column of ids"):
-        graph.edges()
+        graph.edges(columns=["target"])
+    oocgraph.export_graph(graph, tmp_path / "g.csv")
+    assert (tmp_path / "g.csv").read_text().splitlines()[0].replace('"', "") == "source,target,weight"
+    assert {data["target"] for *_, data in graph.to_networkx().edges(data=True)} == {3, 4, 9}
+    other = oocgraph.build_csr(table, tmp_path / "h.zarr", columns=["a", "b", "target"])  # of which the store has the name
+    with pytest.raises(ArgumentError, match="'target' has the name of a column of ids"):
+        other.edges()
     with pytest.raises(OutputError, match="'target' has the name of a column of ids"):
-        oocgraph.export_graph(graph, tmp_path / "g.csv")
+        oocgraph.export_graph(other, tmp_path / "h.csv")
 
 
 def test_a_graph_names_what_it_is_weighted_by(roads: Any) -> None:

@@ -205,6 +205,8 @@ def _open_object(source: Any, request: Request) -> Source:
         )
     if isinstance(source, list) and source and all(isinstance(one, str | os.PathLike) for one in source):
         return _open_list([os.fspath(one) for one in source], request)
+    if isinstance(source, list) and not source:
+        raise InputError("an empty list has neither paths nor edges; for a graph without edges give ([], []), and num_vertices")
     if _is_list_of_edges(source):
         return _opener("arrays.open_list")(source, request)
     if isinstance(source, tuple | list) and len(source) == 2:

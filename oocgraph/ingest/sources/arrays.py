@@ -68,9 +68,9 @@ def open_list(edges: list[Any], request: Request) -> Source:
                 "(sources, targets)"
             )
     places = [row_place(description, name, 0) for name in names]
-    values = {place.column: _as_array([edge[i] for edge in edges], place) for i, place in enumerate(places)}
-    if "weight" in values:
-        _check_weights([edge[2] for edge in edges], places[2])
+    values = {place.column: _as_array([edge[i] for edge in edges], place) for i, place in enumerate(places[:2])}
+    if len(places) > 2:
+        values["weight"] = _weights([edge[2] for edge in edges], places[2])
     return _open_ends(description, values, request)
 
 
@@ -78,11 +78,29 @@ def _like_the_first(names: Sequence[str]) -> str:
     return " as the first one is" if len(names) == 3 else ""
 
 
-def _check_weights(weights: list[Any], place: Place) -> None:
+def _weights(weights: list[Any], place: Place) -> Array:
+    """Return weights as numbers that hold each of them exactly: NumPy makes floats of integers that int64 does not hold all of."""
     for position, weight in enumerate(weights):
         if isinstance(weight, bool | np.bool_) or not isinstance(weight, int | float | np.integer | np.floating):
             remedy = "give the NetworkX graph itself" if isinstance(weight, dict) else "give more columns as a table"
             place.refuse(position, f"the weight {weight!r:.60} is not a number", f"correct it, or {remedy}")
+    whole = [isinstance(weight, int | np.integer) for weight in weights]
+    if not any(whole):
+        return np.asarray(weights)
+    dtype = np.dtype(np.float64 if not all(whole) else np.int64 if max(weights) < 1 << 63 else np.uint64)
+    for position, weight in enumerate(weights):
+        if whole[position] and not _holds(dtype, int(weight)):
+            others = "weights are integers or floats of 64 bits" if all(whole) else "others have fractions, and are floats of 64 bits"
+            shown = weight if abs(int(weight)) < 1 << 128 else "of more than 128 bits"
+            place.refuse(position, f"the weight {shown} cannot be held: {others}", "scale the weights down, or give all as floats")
+    return np.asarray(weights, dtype)
+
+
+def _holds(dtype: np.dtype[Any], number: int) -> bool:
+    """Whether a dtype holds an integer exactly."""
+    if dtype.kind == "f":
+        return abs(number) < 1 << 63 and int(float(number)) == number
+    return bool(np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)
 
 
 def _open_ends(description: str, values: dict[str, Array], request: Request) -> Source:

@@ -141,7 +141,7 @@ def fixed_layout(
     """
     refuse_endpoint_columns(description, request)
     for name in request.named:
-        if name not in available:
+        if name not in available and name not in (request.source_column, request.target_column):
             raise InputError(f"{description} has no column {name!r}; its edge columns are: {', '.join(available) or 'none'}")
     weight = request.weight_column or ("weight" if "weight" in available else None)
     chosen = tuple(dict.fromkeys(([weight] if weight else []) + list(request.edge_columns)))
@@ -165,10 +165,10 @@ def asked_dtypes(description: str, found: Mapping[str, str], request: Request) -
 
 
 def refuse_endpoint_columns(description: str, request: Request) -> None:
-    """Refuse names for the source and target columns where the format has none."""
-    for option, name in (("source_column", request.source_column), ("target_column", request.target_column)):
-        if name is not None:
-            raise InputError(f"{description} has no column {name!r}: the format fixes source and target; leave {option} out")
+    """Refuse other names for the source and target columns than the usual ones, where the format has none."""
+    for name, usual in ((request.source_column, "source"), (request.target_column, "target")):
+        if name not in (None, usual):
+            raise InputError(f"{description} has no column {name!r}: the format fixes source and target; give None for both in columns")
 
 
 def choose_columns(description: str, names: Sequence[str], request: Request) -> Columns:

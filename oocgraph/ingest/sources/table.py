@@ -63,7 +63,8 @@ def open_dict(columns: Mapping[Any, Any], request: Request) -> Source:
     for name, values in columns.items():
         is_column = hasattr(values, "__getitem__") and hasattr(values, "__len__") and not isinstance(values, str | bytes | Mapping)
         if not is_column or getattr(values, "ndim", 1) != 1:
-            raise InputError(f"columns, column {name!r}: {values!r:.60} is no array or list with a value for each edge; give one")
+            what = f"{type(values).__name__} of shape {values.shape}" if is_column else f"{values!r:.60}"
+            raise InputError(f"columns, column {name!r}: {what} is no array or list with a value for each edge; give one")
     sizes = {name: len(values) for name, values in columns.items()}
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name!r} has {size}" for name, size in sizes.items())
@@ -73,7 +74,11 @@ def open_dict(columns: Mapping[Any, Any], request: Request) -> Source:
 
 def open_structured(array: Any, request: Request) -> Source:
     """Open a structured NumPy array (num_edges,), a field for each column."""
-    return _open_named("structured array", list(array.dtype.names), array.__getitem__, request)
+
+    def column(name: str) -> Any:
+        return array[name].astype(array.dtype[name].newbyteorder("="), copy=False)
+
+    return _open_named("structured array", list(array.dtype.names), column, request)
 
 
 def _open_named(description: str, names: Sequence[str], column: Callable[[str], Any], request: Request) -> Source:
