@@ -28,6 +28,9 @@ POLL_SECONDS = 0.1
 LOOK_SECONDS = 1.0
 """Between two looks for workers, while there is nothing else to do."""
 
+MORE_MEMORY = "give each worker more memory (memory_limit=, dask worker --memory-limit, --worker-memory)"
+"""A remedy."""
+
 RECENT_SECONDS = 300.0
 """How long ago a nanny may have ended a worker that this is a reason why workers are lost now."""
 
@@ -191,8 +194,16 @@ def wait_for_worker(client: Client, seconds: float) -> None:
 
 
 def no_workers(client: Client, seconds: float) -> ClusterError:
-    """Return the error of a client that has had no workers for a while."""
+    """Return the error of a client that has had no workers for a while, or none that Dask gives tasks to."""
     address = client.scheduler.address
+    if paused := [one for one in workers_of(client).values() if one["status"] == "paused"]:
+        fullest = max(paused, key=lambda one: int(one["metrics"]["memory"]))
+        held, limit = (format_bytes(int(many or 0)) for many in (fullest["metrics"]["memory"], fullest["memory_limit"]))
+        return ClusterError(
+            f"the scheduler at {address} gives tasks to no worker: Dask has paused {counted(len(paused), 'workers')} for the memory "
+            f"held (distributed.worker.memory.pause), the fullest at {held} of {limit}, and none has gone on within {seconds:g} s "
+            f"(oocgraph.worker-timeout); {MORE_MEMORY}, and start them again (client.restart()){why_lost(client)}"
+        )
     return ClusterError(
         f"the scheduler at {address} has no workers, and none came within {seconds:g} s (oocgraph.worker-timeout); start some: dask worker "
         f"{address}{why_lost(client)}"
@@ -234,7 +245,7 @@ def results_of(client: Client, futures: Sequence[Any], seconds: float) -> list[A
 
 
 def _attendance(client: Client, seconds: float) -> Callable[[], None]:
-    """Return what is to be called now and then: it raises an error when there have been no workers for so long.
+    """Return what is to be called now and then: it raises an error when no worker has run, or could run, a task for so long.
 
     Dask waits for ever for what they would do.
     """
@@ -242,7 +253,7 @@ def _attendance(client: Client, seconds: float) -> Callable[[], None]:
 
     def look() -> None:
         nonlocal seen
-        if workers_of(client):
+        if any(is_running(one) or one["metrics"].get("executing") for one in workers_of(client).values()):
             seen = time.monotonic()
         elif time.monotonic() - seen > seconds:
             raise no_workers(client, seconds)
@@ -280,8 +291,8 @@ def why_lost(client: Any) -> str:
         return ""
     return (
         f"; nannies have ended {counted(len(held_bytes), 'workers')} in the last {RECENT_SECONDS / 60:g} minutes for the memory that they "
-        f"held, the last one at {format_bytes(held_bytes[-1])} (distributed.worker.memory.terminate): give each worker more memory "
-        "(memory_limit=, dask worker --memory-limit, --worker-memory), or a smaller memory_budget"
+        f"held, the last one at {format_bytes(held_bytes[-1])} (distributed.worker.memory.terminate): {MORE_MEMORY}, or a "
+        "smaller memory_budget"
     )
 
 

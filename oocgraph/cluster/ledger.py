@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from oocgraph.errors import BudgetError
-from oocgraph.memory import Budget, bytes_before, default_budget_bytes, effective_budget_bytes, host_bytes, mapped_bytes
+from oocgraph.memory import Budget, bytes_before, default_budget_bytes, effective_budget_bytes, format_bytes, host_bytes, mapped_bytes
 
 MARGIN = 0.05
 """Budget of a worker below the share of its memory at which Dask begins to spill results, or ends the worker."""
@@ -72,6 +72,14 @@ class WorkerLedger:
         """Bytes that the worker may hold in all."""
         return worker_limit_bytes(self._worker, requested)
 
+    def remedy(self) -> str:
+        """Return the end of a refusal: what else helps than a larger budget, and how large one can be here."""
+        limit, found = self._worker.memory_manager.memory_limit, "or use more workers, or more memory for each"
+        if not limit:
+            return found
+        most = format_bytes(worker_limit_bytes(self._worker, None))
+        return f"{found} (of the {format_bytes(limit)} that Dask gives this one, memory_limit, a budget has {most} at the most)"
+
     @property
     def untouched_bytes(self) -> int:
         """Bytes that are reserved and that the process does not hold yet."""
@@ -86,7 +94,7 @@ class WorkerLedger:
         try:
             yield
         except BudgetError as error:
-            raise BudgetError(f"worker {self._worker.address}: {error}") from error
+            raise BudgetError(f"worker {self._worker.address}: {error}; {self.remedy()}") from error
 
     @contextmanager
     def opening(self, requested: str | int | None) -> Iterator[Budget]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import oocgraph
-from oocgraph.clients import ask, wait_for_worker
+from oocgraph.clients import ask, wait_for_worker, why_lost
 from oocgraph.config import settings
 from oocgraph.errors import ArgumentError, ClusterError, OutputError
 from oocgraph.store.layout import FORMAT
@@ -155,7 +155,7 @@ def check_workers(client: Any, url: str | None, fingerprint: str | None, folder:
             token.unlink()
     for address, said in sorted(replies.items()):
         if isinstance(said, BaseException):
-            raise ClusterError(f"worker {address} could not be asked what it sees: {said!r}") from said
+            raise ClusterError(f"worker {address} could not be asked what it sees: {said!r}{why_lost(client)}") from said
         _check_reply(address, said, where, fingerprint, folder)
     if not replies:
         raise ClusterError(f"the scheduler at {client.scheduler.address} has lost its workers; start some and try again")

@@ -178,7 +178,7 @@ class ShardCache:
                 except BudgetError as error:
                     raise BudgetError(
                         f"worker {self.worker.address} cannot take partition {_some(partitions)} of {spec.num_partitions}: {error}; "
-                        "or use more workers, or more memory for each"
+                        f"{self.ledger.remedy()}"
                     ) from error
                 self._shrink({key: r for key, r in residencies.items() if key in self._parts})
                 self._charges.update(charges)

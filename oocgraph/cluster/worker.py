@@ -183,8 +183,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
                 return self.keep(lease, lambda: load(numbers))
         except BudgetError as error:
             raise BudgetError(
-                f"worker {self.worker.address} cannot take {len(numbers)} of {spec.num_partitions} parts: {error}; "
-                "or use more workers, or more memory for each"
+                f"worker {self.worker.address} cannot take {len(numbers)} of {spec.num_partitions} parts: {error}; {self.ledger.remedy()}"
             ) from error
 
     def shares_of(self, lease: str, number: int) -> Any:

@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 
 import oocgraph
 from oocgraph import Resources
-from oocgraph.clients import why_lost, workers_of
+from oocgraph.clients import is_running, wait_for_tasks, why_lost, workers_of
 from oocgraph.cluster import preflight
 from oocgraph.cluster.preflight import check_device_is_used, check_workers
 from oocgraph.cluster.searches import ClusterRuntime
@@ -114,6 +114,25 @@ def test_no_workers_in_time(graph):
         dask.config.set({"oocgraph.worker-timeout": "300ms"}),
     ):
         refused(ClusterError, r"none came within 0\.3 s \(oocgraph\.worker-timeout\); start some: dask worker tcp://", graph, client)
+
+
+def test_workers_that_are_paused(graph):
+    """They are there: the message says for what Dask gives them nothing to do, and none of it waits for ever."""
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="500MiB", config={"distributed.worker.memory.pause": 0.05}, **QUIET
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        dask.config.set({"oocgraph.worker-timeout": "300ms"}),
+    ):
+        while any(map(is_running, workers_of(client).values())):
+            time.sleep(0.05)
+        said = (
+            r"Dask has paused 2 workers for the memory held .*, the fullest at \d+\.\d MiB of 500\.0 MiB, .* give each worker more memory"
+        )
+        refused(ClusterError, said, graph, client)
+        with pytest.raises(ClusterError, match=said):
+            wait_for_tasks(client, [client.submit(int)], 0.3)
 
 
 def hoard():
