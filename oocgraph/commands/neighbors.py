@@ -49,7 +49,7 @@ def neighbors(
     r"""Print the edges of vertices of the graph store GRAPH: source, target and columns of an edge a line, separated by tabs.
 
     Only the pages that hold the edges are read. Those to vertices of large degree come first. In strings a tab is printed as \t, line
-    breaks as \n and \r, and a backslash as \\.
+    breaks as \n and \r, and a backslash as \\. An ID that begins with - stands behind --.
     """
     from oocgraph.arrow import to_numbers
     from oocgraph.store.graph import open_graph
@@ -88,6 +88,7 @@ def sample(
     """Draw neighbours of vertices of the graph store GRAPH, of these neighbours, and so on: hop, source and target of an edge a line.
 
     All edges of a vertex are equally likely. Only the pages of the drawn edges are read. Strings are printed as `oocgraph neighbors` does.
+    An ID that begins with - stands behind --.
     """
     from oocgraph.store.graph import open_graph
 

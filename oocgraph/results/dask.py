@@ -36,7 +36,7 @@ from oocgraph.store.columns import as_numpy
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.preallocated import PreallocatedArray
-from oocgraph.store.remains import OUTPUT, Remains, clear
+from oocgraph.store.remains import OUTPUT, TEMPORARY, Remains, clear
 from oocgraph.store.search_store import SearchStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
@@ -309,7 +309,8 @@ def _open_join(store: CSRStore, ids: VertexIds, result_store: str) -> Join:
         ) from error
     fingerprint = graph_fingerprint(store)
     if search.field("graph_fingerprint") != fingerprint:
-        raise StoreError(f"{store.url} is not the graph that was searched for {result_store}: it was built again; search again")
+        named = "" if TEMPORARY in result_store else f" for {result_store}"
+        raise StoreError(f"{store.url} is not the graph that was searched{named}: it was built again; search again")
     vertex_partition = vertex_partition_of(store, search)
     level, parent = StoreOrder(search, vertex_partition, "level"), StoreOrder(search, vertex_partition, "parent")
     return Join(ids, level, parent, ids.parse(search.field("isolated_sources")))

@@ -54,9 +54,11 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     Raises
     ------
     OutputError
-        It is a URL.
+        It is a URL, or empty.
     """
     text = os.fspath(path)
+    if not text:  # which would be the current folder
+        raise OutputError("the path of the output is empty; name a file or a folder")
     if _URL.match(text):
         raise OutputError(f"{text}: outputs are written to local file systems only; give a path, and copy the output to the URL afterwards")
     if (hint := tilde_hint(text)) and not os.path.lexists(text.partition("/")[0]):

@@ -52,6 +52,18 @@ INPUTS = {
 }
 
 
+@pytest.mark.parametrize(
+    "arguments", [["build", "", "g.zarr"], ["build", "e.csv", ""], ["generate", "grid", "", "--rows", 2, "--columns", 2]]
+)
+def test_an_empty_path_is_not_the_current_folder(refused, tmp_path, monkeypatch, arguments):
+    """A variable of the shell that is not set makes one."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "e.csv", "source,target\n1,2\n")
+    before = remains(tmp_path)
+    refused(*arguments, words=["is empty; name a file or a folder"])
+    assert remains(tmp_path) == before
+
+
 @pytest.mark.parametrize("name", INPUTS)
 def test_bad_edge_list_is_refused(refused, tmp_path, name):
     """The message names the file and the place; no store, no temporary file."""

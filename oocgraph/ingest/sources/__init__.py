@@ -103,6 +103,8 @@ def _opener(name: str) -> Callable[..., Source]:
 
 def _open_path(text: str, request: Request) -> Source:
     text = text.removeprefix("file://")
+    if not text:  # which would be the current folder
+        raise InputError("the path of the edge list is empty; name a file or a folder (. is the current one)")
     if "://" in text:
         return _open_url(text, request)
     path = Path(text)
