@@ -119,8 +119,8 @@ def louvain(
     of 2 MiB of edges (or as long as that list) and 4 MiB of weights; and what the budget has left for edges that stay. A sweep reads the
     others once.
     Disk: graphs of communities, 24 bytes for each edge between two of them, and as much for a time to build them. Those of a graph in
-    memory are in memory, too, instead of what builds take: 300 bytes for each of its edges where they have weights, else 24. Those of a
-    store are where all of its edges stay in memory, with another 24 bytes for each, and weights are whole numbers.
+    memory are in memory, too, instead of what builds take: 24 bytes for each of its edges. Those of a store are where all of its edges
+    stay in memory and there is room for as much.
 
     Examples
     --------
@@ -153,6 +153,10 @@ def louvain(
     return LouvainResult(stored={"community": member}, details=details, **run.fields())
 
 
+Later = tuple[Callable[[int], int], int]
+"""Bytes by the number of threads; and those that are of use."""
+
+
 class _Level(NamedTuple):
     """What the moves in a graph have led to: of each of its ids the community, the strength of each of these, and their graph."""
 
@@ -163,7 +167,10 @@ class _Level(NamedTuple):
 
 @dataclass(slots=True)
 class _Run:
-    """One run; `total` is the strength of all vertices, `num_sweeps` are those over the edges of the graph itself."""
+    """One run; `num_sweeps` are those over the edges of the graph itself.
+
+    The strength of all vertices is `total`, and `units` in graphs of communities, where a weight of 1 is `scale`.
+    """
 
     call: Call
     column: str | None
@@ -172,6 +179,8 @@ class _Run:
     seed: int
     found: list[dict[str, Any]]
     total: float = 0.0
+    scale: float = 1.0
+    units: float = 0.0
     turn: int = 0
     num_levels: int = 0
     num_sweeps: int = 0
@@ -195,10 +204,7 @@ class _Run:
                 call = self.call.part(level.quotient.store)
         return member
 
-    def within(
-        self, call: Call, compute: Callable[[Sweeps], Any], vector_bytes: int, later: Callable[[int], int] = lambda _: 0,
-        more_bytes: int = 0,
-    ) -> Any:  # fmt: skip
+    def within(self, call: Call, compute: Callable[[Sweeps], Any], vector_bytes: int, later: Later = (lambda _: 0, 0)) -> Any:
         """Compute something with the edges of a graph, and note what it took.
 
         Later it takes so much with so many threads, or so much more, if all edges stay in memory and there is room for it.
@@ -206,10 +212,10 @@ class _Run:
         store, column = call.store, self.column if call is self.call else WEIGHT
         by_rows, others, size = *kernels.louvain_calls(store.index_dtype), store.index_dtype.itemsize
         needs = Needs(
-            vectors={"communities": vector_bytes, "names": naming_bytes(store)}, by_threads={"graphs of communities": later},
+            vectors={"communities": vector_bytes, "names": naming_bytes(store)}, by_threads={"graphs of communities": later[0]},
             result_bytes=size * store.num_rows, column=column, kernels=[*by_rows, *modularity_calls(store)],
             vertex_kernels=[*others, *quotients.quotient_calls(store, column, self._weight_dtype), *naming_calls(store)],
-            scratch=kernels.scratch_of(longest_list(store), store.index_dtype), spare_bytes=more_bytes,
+            scratch=kernels.scratch_of(longest_list(store), store.index_dtype), spare_bytes=later[1],
         )  # fmt: skip
         found, fields = call.run(needs, compute)
         self.found.append(fields)
@@ -217,7 +223,7 @@ class _Run:
 
     @property
     def _weight_dtype(self) -> np.dtype[Any]:
-        return np.dtype(np.uint32 if self.column is None and self.total < 2**32 else np.float64)
+        return np.dtype(np.uint32 if self.column is None and self.total < 2**32 else np.int64)
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the result."""
@@ -228,7 +234,7 @@ class _Run:
 
     def _quality(self, level: _Level) -> float:
         """Return the modularity of communities by what runs between them, and their strength."""
-        return 1 - 2 * level.quotient.crossing / self.total - self.resolution * float(kernels.sum_squares(level.strength)) / self.total**2
+        return 1 - 2 * level.quotient.crossing / self.units - self.resolution * float(kernels.sum_squares(level.strength)) / self.units**2
 
     def _level(self, call: Call, member: Array, strength: Array | None, path: Path | None) -> _Level | None:
         """Move the vertices of a graph, and make the graph of their communities; None where none has moved.
@@ -248,7 +254,8 @@ class _Run:
                 ids = quotients.group_ids(call.store)
                 group, own = np.empty(n, call.store.index_dtype), strength[ids]
                 kernels.number(group, 0, n)
-            group, moved = self._move(sweeps, group, own) if self.total else (group, 0)
+            total, scale = (self.total, self.scale) if strength is None else (self.units, 1.0)
+            group, moved = self._move(sweeps, group, own, total) if total else (group, 0)
             if not moved:
                 return None
             count, following = int(kernels.compact(group, np.empty_like(group))), group
@@ -257,17 +264,17 @@ class _Run:
                 count = int(kernels.follow(ids, group, count, following))
             volume = np.zeros(count)
             kernels.add_volumes(following, own if strength is None else strength, volume)
-            by_rows = not more or (sweeps.num_spared > 0 and quotients.sums_are_exact(self.call.store, self.column, self.total))
-            quotient = quotients.build_quotient(sweeps, group, count, path, self._weight_dtype, threads=call.num_threads, by_rows=by_rows)
+            volume *= scale
+            quotient = quotients.build_quotient(sweeps, group, count, path, self._weight_dtype, scale, threads=call.num_threads)
             self.num_sweeps += sweeps.num_sweeps * (call is self.call)
             return _Level(following, volume, quotient)
 
         n, size = call.store.num_rows, call.store.index_dtype.itemsize
-        later, more = quotients.charges(call.store, n if strength is None else strength.size, path, self.column)
+        later, more = quotients.charges(call.store, n if strength is None else strength.size, path)
         others = 0 if strength is None else 8 * n + (8 + size) * strength.size + held_bytes(call.store)
         weights = min(WEIGHT_BYTES, 16 * call.store.num_edges) if strength is None else 0
         level: _Level | None = self.within(
-            call, compute, n * (3 * size + 18) + others, lambda threads: later(threads) + (threads + READ_AHEAD) * weights, more
+            call, compute, n * (3 * size + 18) + others, (lambda threads: later(threads) + (threads + READ_AHEAD) * weights, more)
         )
         return level
 
@@ -277,9 +284,11 @@ class _Run:
         _, least = zip(*sweeps.pull(kernels.weigh, [member], [strength]), strict=True)
         check_weights(sweeps.store, self.column, least)
         self.total = checked_total(sweeps.store, self.column, float(np.sum(strength)))
+        self.scale = quotients.scale_of(sweeps.store, self.column, self.total)
+        self.units = self.total * self.scale
         return strength
 
-    def _move(self, sweeps: Sweeps, group: Array, strength: Array) -> tuple[Array, int]:
+    def _move(self, sweeps: Sweeps, group: Array, strength: Array, total: float) -> tuple[Array, int]:
         """Move vertices while it is worth it; returns communities, and how often any vertex has moved."""
         n, new, volume = group.size, np.empty_like(group), np.zeros(group.size)
         pending, woken, moved = np.ones(n, np.uint8), np.zeros(n, np.uint8), 0
@@ -289,9 +298,9 @@ class _Run:
             salt, gain = np.uint64(kernels.salt_of(self.seed, self.turn)), 0.0
             for part, (pieces, rows) in product(range(PARTS), sweeps.batches()):
                 vectors = [group, volume, strength, woken], [new, pending]
-                scalars = [salt, part, PARTS, self.resolution / self.total, kernels.NEAR * self.total]
+                scalars = [salt, part, PARTS, self.resolution / total, kernels.NEAR * total]
                 counts, gains = zip(*sweeps.pull(kernels.move, *vectors, scalars, has_scratch=True, only=pieces), strict=True)
-                moved, gain = moved + sum(counts), gain + 2 * sweeps.add_up(gains) / self.total
+                moved, gain = moved + sum(counts), gain + 2 * sweeps.add_up(gains) / total
                 kernels.settle(group, new, strength, volume, rows.start, rows.stop)
                 sweeps.vertices(lambda start, stop: kernels.wake(pending, woken, start, stop), STEP_SECONDS * n)
                 sweeps.progress("sweeps", sweeps.num_sweeps, 0)

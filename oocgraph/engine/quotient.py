@@ -2,12 +2,13 @@
 
 In: the edges of a graph (`oocgraph.engine.sweeps`), and of each vertex the number of its group. Out: where all edges stay in memory, and
 there is room, a graph in memory, whose rows are written group by group; else a store in a temporary folder, built as any other, from edges
-that are streamed (of a graph in memory another one in memory). Edges between two groups become one, whose weight is their sum; those
-within a group are left out.
+that are streamed. (Those of a graph in memory are always there.) Edges between two groups become one, whose weight is their sum, an
+integer in units of `scale_of`; those within a group are left out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -25,12 +26,11 @@ from oocgraph.errors import OutputError
 from oocgraph.ingest.build import build_with_report
 from oocgraph.ingest.build_job import FIXED_BYTES, READER_BYTES, BuildOptions
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream
-from oocgraph.ingest.in_memory import build_from_source, source_bytes
 from oocgraph.ingest.sources.source import Source, split_rows
 from oocgraph.kernels import quotient as kernels
 from oocgraph.kernels.build import build_calls
 from oocgraph.kernels.piece_rows import empty_pieces
-from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, host_bytes
+from oocgraph.memory import SPARE_BYTES, host_bytes
 from oocgraph.sorting import load_sorts
 from oocgraph.sparse.edge_stream import table_bytes
 from oocgraph.sparse.partial import PartialCSR
@@ -39,7 +39,7 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.in_memory import graph_of_rows
 from oocgraph.store.layout import VERTEX_ID, WEIGHT
 from oocgraph.store.remains import Remains, clear
-from oocgraph.types import Array, ignore_progress, index_dtype
+from oocgraph.types import Array, index_dtype
 
 NUM_SLOTS = 1 << 14
 """Edges that a piece adds up at once: half a mebibyte, which stays in a cache."""
@@ -61,8 +61,8 @@ MORE_BYTES, EDGE_BYTES = 8 << 20, 64
 ENTRY_SECONDS = 1e-8
 """About what it takes to look at an entry, for rows that are written group by group."""
 
-MOST_EXACT = 2.0**53
-"""Sums of whole numbers below it are the same in any order."""
+UNIT_BITS = 61
+"""Bits of the sum of all weights, in units: int64 holds twice as much."""
 
 
 class Quotient(NamedTuple):
@@ -77,7 +77,7 @@ class Quotient(NamedTuple):
     """
 
     store: CSRStore
-    crossing: float
+    crossing: int
 
 
 def load_builds() -> None:
@@ -99,28 +99,29 @@ def rows_bytes(store: CSRStore, num_ids: int) -> int:
     return SPARE_BYTES + vertices + store.attributes.num_stored_edges * (index + WEIGHT_BYTES)
 
 
-def sums_are_exact(store: CSRStore, column: str | None, total: float) -> bool:
-    """Whether sums of weights, of all of which the sum is `total`, are the same in any order."""
-    return total < MOST_EXACT and (column is None or np.dtype(store.attributes.columns[column]).kind in "iub")
+def scale_of(store: CSRStore, column: str | None, total: float) -> float:
+    """Return the units of a weight of 1: a power of two, so that `total`, the sum of all weights, takes `UNIT_BITS` at the most.
+
+    Of integers whose sum does not take more each is one unit.
+    """
+    bits = math.frexp(total)[1]
+    if bits <= UNIT_BITS and (column is None or np.dtype(store.attributes.columns[column]).kind in "iub"):
+        return 1.0
+    return math.ldexp(1.0, UNIT_BITS - bits)
 
 
-def quotient_bytes(store: CSRStore, threads: int, path: Path | None) -> int:
+def quotient_bytes(store: CSRStore, threads: int) -> int:
     """Return what `build_quotient` takes where it does not write rows."""
-    if path is None:
-        return SPARE_BYTES + source_bytes(store.num_edges, WEIGHT_BYTES)
     more = min(MORE_BYTES, EDGE_BYTES * store.num_edges)
     return FIXED_BYTES + SPARE_BYTES + min(threads, BUILD_THREADS) * (READER_BYTES + LEAST_BYTES + more)
 
 
-def charges(store: CSRStore, num_ids: int, path: Path | None, column: str | None) -> tuple[Callable[[int], int], int]:
-    """Return what `build_quotient` takes with so many threads, and what more is of use; with nothing more it always writes rows.
-
-    Those of a graph in memory whose edges weigh one each take less than a build there.
-    """
+def charges(store: CSRStore, num_ids: int, path: Path | None) -> tuple[Callable[[int], int], int]:
+    """Return what `build_quotient` takes with so many threads, and what more is of use: with that it writes rows."""
     rows = rows_bytes(store, num_ids)
-    if path is None and column is None:
+    if path is None:
         return lambda _: rows, 0
-    return lambda threads: quotient_bytes(store, threads, path), rows
+    return lambda threads: quotient_bytes(store, threads), rows
 
 
 def quotient_calls(store: CSRStore, column: str | None, dtype: np.dtype[Any]) -> list[tuple[Any, ...]]:
@@ -128,15 +129,14 @@ def quotient_calls(store: CSRStore, column: str | None, dtype: np.dtype[Any]) ->
     pointers, indices = (np.empty(0, store.array(f"out/{name}").dtype.newbyteorder("=")) for name in ("indptr", "indices"))
     values = None if column is None else np.empty(0, store.array(f"out/{column}").dtype.newbyteorder("="))
     values = values.view(np.uint8) if values is not None and values.dtype == np.bool_ else values
-    numbers, weights = np.empty(0, np.int64), np.empty(0)
+    numbers = np.empty(0, np.int64)
     index = np.empty(0, store.index_dtype)
     rows = empty_pieces(indices.dtype), index, numbers, index
     return [
-        (kernels.edges_between, pointers, 0, 0, indices, values, index, numbers, weights, numbers.reshape(0, 2), weights,
-         numbers, numbers, numbers, weights),
+        (kernels.edges_between, pointers, 0, 0, indices, values, index, 1.0, numbers, numbers, numbers.reshape(0, 2), *[numbers] * 5),
         (kernels.list_members, index, numbers, index),
         (kernels.count_linked, *rows, index, numbers, 0, 0),
-        (kernels.link, rows[0], values, *rows[1:], index, index, numbers, index, np.empty(0, dtype), 0, 0),
+        (kernels.link, rows[0], values, 1.0, *rows[1:], index, index, numbers, index, np.empty(0, dtype), 0, 0),
     ]  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def temporary_folder(store: CSRStore) -> Iterator[Path | None]:
 
 
 def build_quotient(
-    sweeps: Sweeps, group: Array, num_groups: int, path: Path | None, dtype: np.dtype[Any], *, threads: int, by_rows: bool
+    sweeps: Sweeps, group: Array, num_groups: int, path: Path | None, dtype: np.dtype[Any], scale: float, *, threads: int
 ) -> Quotient:  # fmt: skip
     """Build the quotient graph of an undirected graph.
 
@@ -178,43 +178,43 @@ def build_quotient(
     group : (num_vertices,) index dtype
         Of each vertex its group, below `num_groups`.
     path
-        Where its store will be; None: in memory.
+        Where its store will be, if it is not in memory; None where that is certain.
     dtype
-        Of its weights; an integer where these are and their sum fits.
-    by_rows
-        Write rows, in memory: all edges stay there, and there are `rows_bytes` for it; `sums_are_exact`, so that they are the same.
+        Of its weights, integers, which hold their sum.
+    scale
+        Of a weight of 1 the weight there (`scale_of`).
 
     Notes
     -----
+    Rows are written, in memory, where there is no path, or `Needs.spare_bytes` of `charges` for it. They are the same.
     Reads the edges once. Host memory: `quotient_bytes`, or `rows_bytes`. Temporary files beside `path`: about 32 bytes an edge between
     groups; of those of the same two groups a few count.
     """
     sweeps.num_sweeps += 1
-    if by_rows:
-        return _written_by_rows(sweeps, group, num_groups, dtype)
-    crossing: dict[int, float] = {}
+    if path is None or sweeps.num_spared:
+        return _written_by_rows(sweeps, group, num_groups, dtype, scale)
+    crossing: list[int] = []
 
-    def read(piece: AbstractContextManager[PartialCSR], number: int, block_rows: int) -> Iterator[EdgeBlock]:
-        at, total = np.zeros(2, np.int64), np.zeros(1)
-        table = np.zeros((NUM_SLOTS, 2), np.int64), np.zeros(NUM_SLOTS), np.zeros(NUM_SLOTS, np.int64)
+    def read(piece: AbstractContextManager[PartialCSR], block_rows: int) -> Iterator[EdgeBlock]:
+        at, total = np.zeros(2, np.int64), np.zeros(1, np.int64)
+        table = np.zeros((NUM_SLOTS, 2), np.int64), np.zeros(NUM_SLOTS, np.int64), np.zeros(NUM_SLOTS, np.int64)
         with piece as part:
             values = part.values.view(np.uint8) if part.values is not None and part.values.dtype == np.bool_ else part.values
             count = block_rows
             while count == block_rows:
-                source, target, weight = np.empty(block_rows, np.int64), np.empty(block_rows, np.int64), np.empty(block_rows)
-                count = kernels.edges_between(
-                    part.pointers, part.first_line, part.start, part.indices, values, group, at, total, *table, source, target, weight
-                )
+                source, target, weight = (np.empty(block_rows, np.int64) for _ in range(3))
+                rows = part.pointers, part.first_line, part.start, part.indices, values
+                count = kernels.edges_between(*rows, group, scale, at, total, *table, source, target, weight)
                 yield EdgeBlock(source[:count], target[:count], {WEIGHT: weight[:count].astype(dtype)})
-        crossing[number] = float(total[0])
+        crossing.append(int(total[0]))
 
-    def stream(pieces: Sequence[AbstractContextManager[PartialCSR]], first: int, block_rows: int) -> Iterator[EdgeBlock]:
-        for number, piece in enumerate(pieces, first):
-            yield from read(piece, number, block_rows)
+    def stream(pieces: Sequence[AbstractContextManager[PartialCSR]], block_rows: int) -> Iterator[EdgeBlock]:
+        for piece in pieces:
+            yield from read(piece, block_rows)
 
     def streams(block_rows: int) -> list[EdgeStream]:
         pieces = sweeps.pieces()
-        return [partial(stream, pieces[low:high], low, block_rows) for low, high in split_rows(len(pieces), 1)]
+        return [partial(stream, pieces[low:high], block_rows) for low, high in split_rows(len(pieces), 1)]
 
     source = Source(
         f"groups of {sweeps.store.url}", "int64", streams, num_rows=sweeps.store.num_edges, num_vertices=num_groups,
@@ -222,17 +222,13 @@ def build_quotient(
     )  # fmt: skip
     options = BuildOptions(
         weight_column=WEIGHT, num_vertices=num_groups, duplicates="sum", vertex_order="original", durable=False,
-        threads=min(threads, BUILD_THREADS),
-        memory_budget=host_bytes() + quotient_bytes(sweeps.store, threads, path),
+        threads=min(threads, BUILD_THREADS), memory_budget=host_bytes() + quotient_bytes(sweeps.store, threads),
     )  # fmt: skip
-    if path is None:
-        store: CSRStore = build_from_source(source, options, Budget(effective_budget_bytes(options.memory_budget)), ignore_progress)
-    else:
-        store, _ = build_with_report(source, path, options)
-    return Quotient(store, float(np.sum([crossing[number] for number in sorted(crossing)])))
+    store, _ = build_with_report(source, path, options)
+    return Quotient(store, sum(crossing))
 
 
-def _written_by_rows(sweeps: Sweeps, group: Array, num_groups: int, dtype: np.dtype[Any]) -> Quotient:
+def _written_by_rows(sweeps: Sweeps, group: Array, num_groups: int, dtype: np.dtype[Any], scale: float) -> Quotient:
     """Build a quotient graph in memory: first how long its rows are is counted, then they are written."""
     index = group.dtype
     table, team = sweeps.table(), sweeps.team
@@ -250,11 +246,11 @@ def _written_by_rows(sweeps: Sweeps, group: Array, num_groups: int, dtype: np.dt
     last[:] = 0
 
     def write(part: tuple[int, int]) -> None:
-        kernels.link(table.pieces, table.values, *rows[1:], last, rank, cursor, indices, weights, *part)
+        kernels.link(table.pieces, table.values, scale, *rows[1:], last, rank, cursor, indices, weights, *part)
 
     team.run(write, _even_parts(lengths, team.threads), seconds)
     graph = graph_of_rows(indptr, indices, weights, ids, num_groups, f"groups of {sweeps.store.url}")
-    return Quotient(graph, float(weights.sum(dtype=np.float64)) / 2)
+    return Quotient(graph, int(weights.sum(dtype=np.int64)) // 2)
 
 
 def _even_parts(sizes: Array, count: int) -> list[tuple[int, int]]:

@@ -1,7 +1,8 @@
 """Edges between groups of vertices: some at a time, or all as rows.
 
 In: rows of edges and of each vertex its group. Out: edges between two groups, of which some are several with a part of the weight each; or
-the rows of a graph whose vertices are the groups, where an edge has all of it.
+the rows of a graph whose vertices are the groups, where an edge has all of it. Weights become multiples of a power of two, in int64: so
+their sums are exact, and the same in any order.
 """
 
 from __future__ import annotations
@@ -16,10 +17,20 @@ from oocgraph.kernels.check import mix
 from oocgraph.kernels.piece_rows import piece_of, row_of
 
 
+@nb.njit(nogil=True, cache=True, inline="always")
+def _units(values: Any, e: Any, scale: Any) -> Any:
+    """Return a weight as an integer, in units of ``1 / scale``, a power of two; integers are those already where that is 1."""
+    if values is None:
+        return np.int64(1)
+    if scale == 1:
+        return np.int64(values[e])
+    return np.int64(np.rint(np.float64(values[e]) * scale))
+
+
 @nb.njit(nogil=True, cache=True)
 def edges_between(
-    pointers: Any, first: Any, start: Any, indices: Any, values: Any, group: Any, at: Any, total: Any, ends: Any, weights: Any, lives: Any,
-    source: Any, target: Any, weight: Any,
+    pointers: Any, first: Any, start: Any, indices: Any, values: Any, group: Any, scale: Any, at: Any, total: Any, ends: Any, weights: Any,
+    lives: Any, source: Any, target: Any, weight: Any,
 ) -> Any:  # fmt: skip
     """Write edges between groups, with their weights, until there are no more or the output is full; each edge of the graph once.
 
@@ -31,15 +42,17 @@ def edges_between(
     pointers, first, start, indices, values
         Of the rows: see `oocgraph.engine.sweeps`.
     group : (num_vertices,) index dtype
+    scale
+        Units of a weight of 1: a power of two.
     at : (2,) int64
         Row and entry to go on with, (0, 0) at first; behind the last row, the slot of the table. Changed.
-    total : (1,) float64
+    total : (1,) int64
         Grows by the weights of the edges.
-    ends, weights, lives : (num_slots, 2) int64, (num_slots,) float64, (num_slots,) int64
+    ends, weights, lives : (num_slots, 2) int64, (num_slots,) int64, (num_slots,) int64
         The table, a power of two; `lives` is 0 at first.
     source, target : (n,) int64
         Written: the smaller group, and the larger.
-    weight : (n,) float64
+    weight : (n,) int64
 
     Returns
     -------
@@ -56,9 +69,7 @@ def edges_between(
             if count == source.size:
                 at[1] = e - begin
                 return count
-            one = 1.0
-            if values is not None:
-                one = np.float64(values[e])
+            one = _units(values, e, scale)
             total[0] += one
             s = np.int64(mix(mix(np.uint64(a)) + np.uint64(b))) & mask
             if lives[s] and ends[s, 0] == a and ends[s, 1] == b:
@@ -145,8 +156,8 @@ def count_linked(pieces: Any, members: Any, bounds: Any, group: Any, last: Any, 
 
 @nb.njit(nogil=True, cache=True)
 def link(
-    pieces: Any, kind: Any, members: Any, bounds: Any, group: Any, last: Any, rank: Any, cursor: Any, indices: Any, weights: Any, low: Any,
-    high: Any,
+    pieces: Any, kind: Any, scale: Any, members: Any, bounds: Any, group: Any, last: Any, rank: Any, cursor: Any, indices: Any,
+    weights: Any, low: Any, high: Any,
 ) -> None:  # fmt: skip
     """Write the rows of the groups ``low .. high - 1``, each sorted: an edge is found from its other end, and those ascend.
 
@@ -154,13 +165,15 @@ def link(
     ----------
     kind : (0,) of the dtype of weights of edges, or None
         None: they weigh one each.
+    scale
+        Units of a weight of 1: a power of two.
     last : (num_groups,) index dtype
         0 in that range at first; changed.
     rank : (num_groups,) index dtype
         Which row each group has.
     cursor : (num_groups,) int64
         Where each row begins, and afterwards where it ends.
-    indices, weights : (num_entries,) index dtype, numbers
+    indices, weights : (num_entries,) index dtype, integers
         Written.
     """
     for g in range(bounds.size - 1):
@@ -169,13 +182,14 @@ def link(
             v = np.int64(members[i])
             piece = piece_of(pieces, v)
             begin, end, near = row_of(pieces, v, piece)
+            values = None
             if kind is not None:
                 values = nb.carray(pointer_to(pieces.places[piece, 3]), (end,), kind.dtype)
             for e in range(begin, end):
                 t = np.int64(group[np.int64(near[e])])
                 if t < low or t >= high or t == g:
                     continue
-                one = values[e] if kind is not None else 1
+                one = _units(values, e, scale)
                 at = cursor[t]
                 if np.int64(last[t]) == mark:
                     weights[at - 1] += one

@@ -317,7 +317,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
 @pytest.mark.parametrize("kind", [None, "bool", "uint8", "int32", "uint64", "float64"])
 @pytest.mark.parametrize("num_groups", [1, 7, 300, 500])
 def test_rows_of_a_quotient_graph_are_those_that_a_build_makes(tmp_path, monkeypatch, kind, num_groups):
-    """Of whole numbers: attribute by attribute, bit by bit; and those of the graph that it has in turn."""
+    """Attribute by attribute, bit by bit; and those of the graph that it has in turn."""
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 10)
     rng = np.random.default_rng(7)
     source, target = rng.integers(0, 500, (2, 1500))
@@ -325,41 +325,62 @@ def test_rows_of_a_quotient_graph_are_those_that_a_build_makes(tmp_path, monkeyp
     if kind:
         table["weight"] = rng.integers(0, 9, source.size).astype(kind)
     graph = oocgraph.build_csr(table, tmp_path / "g.zarr", weight="weight" if kind else None, keep_self_loops=True)
-    dtype = np.dtype(np.float64 if kind else np.uint32)
+    dtype = np.dtype(np.int64 if kind else np.uint32)
+
+    total = 2 * float(np.sum(table.get("weight", source.size)))
+    scale = quotient.scale_of(graph, kind and "weight", total)
+    assert (scale == 1) == (kind != "float64")
 
     def in_turn(by_rows):
         """Return the quotient graph of a quotient graph, and that one."""
-        made, one, column = [], Call("louvain", graph, None, Resources(threads=2), None, None), kind and "weight"
+        made, one, column, units = [], Call("louvain", graph, None, Resources(threads=2), None, None), kind and "weight", scale
         for count in (num_groups, 3):
             n = one.store.num_rows
             group = np.random.default_rng(count).integers(0, count, n).astype(one.store.index_dtype)
             needs = Needs(vectors={}, result_bytes=0, column=column, vertex_kernels=quotient.quotient_calls(one.store, column, dtype))
-            options = {"path": None, "dtype": dtype, "threads": 2, "by_rows": by_rows}
+            options = {"path": None if by_rows else tmp_path / f"{count}.zarr", "dtype": dtype, "scale": units, "threads": 2}
             found, _ = one.run(needs, partial(quotient.build_quotient, group=group, num_groups=count, **options))
             made.append(found)
-            one, column = one.part(found.store), "weight"
+            one, column, units = one.part(found.store), "weight", 1.0
         return made
 
     quotient.load_builds()
-    for rows, built_one in zip(in_turn(True), in_turn(False), strict=True):
-        assert rows.crossing == built_one.crossing
-        assert replace(rows.store.attributes, source="") == replace(built_one.store.attributes, source="")
-        assert rows.store.held.keys() == built_one.store.held.keys()
+    for rows, streamed in zip(in_turn(True), in_turn(False), strict=True):
+        assert rows.crossing == streamed.crossing
+        assert replace(rows.store.attributes, source="") == replace(streamed.store.attributes, source="")
         for name, values in rows.store.held.items():
-            assert values.dtype == built_one.store.held[name].dtype
-            np.testing.assert_array_equal(values, built_one.store.held[name])
+            stored = streamed.store.read(name)
+            assert values.dtype == stored.dtype
+            np.testing.assert_array_equal(values, stored)
 
 
 def test_rows_are_written_where_there_is_room(tmp_path, monkeypatch):
-    """And weights add up in any order: then nothing is written to disk."""
-    used = []
-    monkeypatch.setattr(quotient, "build_with_report", lambda *_: used.append("stream") or pytest.fail("a store was built"))
+    """Then nothing is written to disk; the communities are the same."""
     graph, _ = weighted(tmp_path / "g.zarr")
-    oocgraph.louvain(graph)
+    found, used = oocgraph.louvain(graph), []
+    build = quotient.build_with_report
+    monkeypatch.setattr(quotient, "build_with_report", lambda *given: used.append(given) or build(*given))
+    assert oocgraph.louvain(graph) == found
+    assert not used
+    never_by_rows(monkeypatch)
+    assert oocgraph.louvain(graph) == found
+    assert used
+
+
+@pytest.mark.parametrize("factor", [1e-140, 1e-30, 1.0, 1e30, 1e140])
+def test_communities_do_not_depend_on_the_unit_of_weights(tmp_path, factor):
+    """Weights are counted in units of the 61st bit of their sum."""
+    graph, _ = weighted(tmp_path / "g.zarr")
     table = next(iter(graph.edges())).to_pydict()
-    table["weight"] = [0.1 * one for one in table["weight"]]
-    with pytest.raises(pytest.fail.Exception):
-        oocgraph.louvain(oocgraph.build_csr(table, tmp_path / "f.zarr", weight="weight"))
+    table["weight"] = [(one + 0.1) * factor for one in table["weight"]]
+    result = oocgraph.louvain(oocgraph.build_csr(table, weight="weight"))
+    found = nx.Graph()
+    found.add_weighted_edges_from(zip(*table.values(), strict=True))
+    communities = defaultdict(set)
+    for vertex, community in result.items():
+        communities[community].add(vertex)
+    assert result.modularity == pytest.approx(nx.community.modularity(found, communities.values()), abs=1e-9)
+    assert result.modularity > 0.1
 
 
 @pytest.mark.parametrize("room", [1, 3, 1000])
@@ -369,23 +390,23 @@ def test_edges_between_groups_are_added_up(room, slots):
     rng = np.random.default_rng(3)
     graph = nx.gnm_random_graph(40, 200, seed=2)
     matrix = nx.to_scipy_sparse_array(graph, weight=None, format="csr")
-    weights = rng.integers(1, 9, matrix.nnz).astype(float)
+    weights = rng.integers(1, 9, matrix.nnz).astype(float) / 4
     group = rng.integers(0, 6, 40).astype(np.uint32)
-    at, total = np.zeros(2, np.int64), np.zeros(1)
-    table = np.zeros((slots, 2), np.int64), np.zeros(slots), np.zeros(slots, np.int64)
+    at, total = np.zeros(2, np.int64), np.zeros(1, np.int64)
+    table = np.zeros((slots, 2), np.int64), np.zeros(slots, np.int64), np.zeros(slots, np.int64)
     found, count = defaultdict(float), room
     while count == room:
-        source, target, weight = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
+        source, target, weight = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
         indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint32)
-        count = edges_between(indptr, 0, 0, indices, weights, group, at, total, *table, source, target, weight)
+        count = edges_between(indptr, 0, 0, indices, weights, group, 4.0, at, total, *table, source, target, weight)
         for a, b, w in zip(source[:count].tolist(), target[:count].tolist(), weight[:count].tolist(), strict=True):
-            found[a, b] += w
+            found[a, b] += w / 4
     expected = defaultdict(float)
     for u, v, w in zip(*matrix.tocoo().coords, weights, strict=True):
         if group[u] < group[v]:
             expected[int(group[u]), int(group[v])] += w
     assert found == expected
-    assert total[0] == sum(expected.values())
+    assert total[0] == 4 * sum(expected.values())
 
 
 def test_a_sweep_reads_the_edges_once(tmp_path, monkeypatch):
