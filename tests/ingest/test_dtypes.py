@@ -24,7 +24,7 @@ def written(path, weights, name="w"):
     return path
 
 
-def weights_of(graph, name="weight"):
+def weights_of(graph, name="w"):
     """Return the values of a column, in the order of the edges."""
     return pa.table(graph.edges())[name].to_pylist()
 
@@ -90,7 +90,7 @@ def test_every_kind_of_source(tmp_path, source):
         kept = {} if source == "scipy" else kept
     graph = oocgraph.build_csr(edges, dtypes={"weight": "float32"}, **kept)
     assert graph.attributes.columns == {"weight": "float32"}
-    assert sorted(weights_of(graph)) == [3.0, 4.0]
+    assert sorted(weights_of(graph, "weight")) == [3.0, 4.0]
     with pytest.raises(InputError, match=r"it is (int64|uint64|int32), and string is asked for"):
         oocgraph.build_csr(edges, dtypes={"weight": "string"}, **kept)
 
