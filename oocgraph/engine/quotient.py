@@ -47,7 +47,6 @@ NUM_SLOTS = 1 << 14
 BUILD_THREADS = 4
 """Threads of a build at most: each needs memory, and quotient graphs are small."""
 
-
 LEAST_BYTES = 3 << 20
 """Of a thread of a build beside its reader: the smallest blocks and bins, and the table in which it adds up."""
 
@@ -57,6 +56,8 @@ WEIGHT_BYTES = 8
 MORE_BYTES, EDGE_BYTES = 8 << 20, 64
 """Of a thread of a build beside these, at most, and for each edge: with more, its steps are fewer."""
 
+WRITERS = 8
+"""Parts of the rows that are written at once, at most: each is found by looking at all entries."""
 
 ENTRY_SECONDS = 1e-8
 """About what it takes to look at an entry, for rows that are written group by group."""
@@ -237,7 +238,8 @@ def _written_by_rows(sweeps: Sweeps, group: Array, num_groups: int, dtype: np.dt
     kernels.list_members(group, bounds, members)
     rows, seconds = (table.pieces, members, bounds, group), ENTRY_SECONDS * sweeps.store.attributes.num_stored_edges
     last, lengths = np.zeros(num_groups, index), np.empty(num_groups, np.int64)
-    team.run(lambda part: kernels.count_linked(*rows, last, lengths, *part), _even_parts(np.diff(bounds), team.threads), seconds)
+    writers = min(team.threads, WRITERS)
+    team.run(lambda part: kernels.count_linked(*rows, last, lengths, *part), _even_parts(np.diff(bounds), writers), seconds)
     ids = np.flatnonzero(lengths)
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[ids])])
     rank, cursor = np.zeros(num_groups, index), np.zeros(num_groups, np.int64)
@@ -248,7 +250,7 @@ def _written_by_rows(sweeps: Sweeps, group: Array, num_groups: int, dtype: np.dt
     def write(part: tuple[int, int]) -> None:
         kernels.link(table.pieces, table.values, scale, *rows[1:], last, rank, cursor, indices, weights, *part)
 
-    team.run(write, _even_parts(lengths, team.threads), seconds)
+    team.run(write, _even_parts(lengths, writers), seconds)
     graph = graph_of_rows(indptr, indices, weights, ids, num_groups, f"groups of {sweeps.store.url}")
     return Quotient(graph, int(weights.sum(dtype=np.int64)) // 2)
 
