@@ -64,8 +64,9 @@ def checked_total(store: CSRStore, column: str | None, total: float) -> float:
         It is so large, or so small, that float64 does not hold its square.
     """
     if total and not LEAST_TOTAL <= total <= 1 / LEAST_TOTAL:
+        named = "weights" if column is None else store.attributes.input_column(column)
         raise ArgumentError(
-            f"{store.url}: the sum of {column} is {total:.3g}, whose square float64 does not hold; scale the weights, or leave them out "
+            f"{store.url}: the sum of {named} is {total:.3g}, whose square float64 does not hold; scale the weights, or leave them out "
             "(weight=False)"
         )
     return total

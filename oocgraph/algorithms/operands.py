@@ -85,7 +85,7 @@ class GraphOperand:
     @property
     def values_name(self) -> str:
         """What the values are, for messages."""
-        return f"{self.column} of {self.store.url}"
+        return f"{self.column and self.store.attributes.input_column(self.column)} of {self.store.url}"
 
     @property
     def vector_bytes(self) -> int:

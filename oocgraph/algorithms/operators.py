@@ -230,7 +230,8 @@ def _column(store: CSRStore, weight: str | bool | None) -> str | None:
         raise ArgumentTypeError("weight is True; give the name of one edge column, or False")
     column = None if weight is False else weight_column(store, weight)
     if column is not None and store.array(f"out/{column}").dtype == np.uint64:
-        raise ArgumentError(f"{column!r} is uint64, and values are int64; build the graph with weights of another dtype")
+        named = store.attributes.input_column(column)
+        raise ArgumentError(f"{named!r} is uint64, and values are int64; build the graph with weights of another dtype")
     return column
 
 

@@ -114,7 +114,8 @@ def chosen_column(store: CSRStore, weight: str | bool | None) -> str | None:
     if column is not None:
         dtype = store.array(f"out/{column}").dtype
         if dtype.kind not in "biuf" or dtype.itemsize > 8 or dtype == np.float16:
-            raise ArgumentError(f"{column} of {store.url} is of dtype {dtype}; weights must be bools, integers, float32 or float64")
+            named = store.attributes.input_column(column)
+            raise ArgumentError(f"{named} of {store.url} is of dtype {dtype}; weights must be bools, integers, float32 or float64")
     return column
 
 

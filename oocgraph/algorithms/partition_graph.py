@@ -203,5 +203,5 @@ def _columns(store: CSRStore, columns: Any) -> tuple[str, ...]:
     if isinstance(columns, str) or len(set(names)) < len(names):
         raise ArgumentError(f"edge_columns is {columns!r}; it must be a list of different names, or None for all")
     if unknown := [name for name in names if name not in known]:
-        raise ArgumentError(f"{store.url} has no edge column {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+        raise ArgumentError(f"{store.url} has no edge column {unknown[0]!r}; it has {', '.join(store.attributes.input_columns) or 'none'}")
     return tuple(names)

@@ -201,9 +201,10 @@ def _strength(sweeps: Sweeps, column: str | None) -> Array:
     if column is None:
         return row_degrees(sweeps.store, "out")
     strength = np.zeros(sweeps.store.num_rows)
+    named = sweeps.store.attributes.input_column(column)
     if not all(sweeps.pull(kernels.add_up_weights, [], [strength], lists="out")):
         raise ArgumentError(
-            f"{sweeps.store.url}: {column} has negative or infinite weights, or NaN; leave them out (weight=False), or name another column"
+            f"{sweeps.store.url}: {named} has negative or infinite weights, or NaN; leave them out (weight=False), or name another column"
         )
-    check_strengths(f"{sweeps.store.url}: {column}", strength)
+    check_strengths(f"{sweeps.store.url}: {named}", strength)
     return strength

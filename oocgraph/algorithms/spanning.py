@@ -161,7 +161,8 @@ def _find_nearest(sweeps: Sweeps, tree: Array, nearest: Array, lightest: Array, 
         kernels.find_nearest, [tree], [nearest, lightest], [is_first], lists="out",
         only=None if is_first else lambda first, stop: kernels.has_stale(tree, nearest, first, stop),
     )  # fmt: skip
-    if not all(found):
+    if column is not None and not all(found):
+        named = sweeps.store.attributes.input_column(column)
         raise ArgumentError(
-            f"{sweeps.store.url}: {column} has NaN or infinite weights; leave them out (weight=False), or name another column"
+            f"{sweeps.store.url}: {named} has NaN or infinite weights; leave them out (weight=False), or name another column"
         )

@@ -141,7 +141,7 @@ def stored_on(
     matrix = stored_matrix(store, transpose=transpose, column=column)
 
     def read(piece: Any, buffers: dict[str, Array]) -> Any:
-        return checked_piece(piece.load(buffers), semiring, f"{column} of {store.url}")
+        return checked_piece(piece.load(buffers), semiring, f"{column and store.attributes.input_column(column)} of {store.url}")
 
     group = "in" if transpose else "out"
     options: dict[str, Any] = {

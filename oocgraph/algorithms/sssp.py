@@ -327,7 +327,8 @@ def checked_task(store: CSRStore, task: Task, *, is_on_cluster: bool = False) ->
             raise ArgumentError(f"weight is {task.weight}; name a column of weights, or count edges by oocgraph.bfs")
         raise ArgumentError(f"{store.url} has no weights; give weight, the name of an edge column, or count edges by oocgraph.bfs")
     if store.array(f"out/{column}").dtype == np.uint64:
-        raise ArgumentError(f"{column!r} is uint64, and distances are int64; build the graph with weights of another dtype")
+        named = store.attributes.input_column(column)
+        raise ArgumentError(f"{named!r} is uint64, and distances are int64; build the graph with weights of another dtype")
     return column
 
 
@@ -340,6 +341,7 @@ def _source_of(ids: VertexIds, given: Any) -> int:
 
 def _refusal(store: CSRStore, column: str, error: EdgeError) -> ArgumentError:
     source, target = VertexIds(store).ids_of([error.source, error.target]).tolist()
+    column = store.attributes.input_column(column)
     if error.why == OVERFLOW:
         return ArgumentError(
             f"{store.url}: distances do not fit into 62 bits, at the edge from {source!r} to {target!r}; "

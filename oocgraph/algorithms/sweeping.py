@@ -194,6 +194,7 @@ def check_weights(store: CSRStore, column: str | None, least: Iterable[float]) -
         They are.
     """
     if column is not None and not all(one >= 0 for one in least):
+        named = store.attributes.input_column(column)
         raise ArgumentError(
-            f"{store.url}: {column} has negative or infinite weights, or NaN; leave them out (weight=False), or name another column"
+            f"{store.url}: {named} has negative or infinite weights, or NaN; leave them out (weight=False), or name another column"
         )

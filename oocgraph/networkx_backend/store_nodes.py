@@ -59,7 +59,9 @@ class StoreNodes(Nodes):
         column = None if weight is None else attributes.stored_column(weight)
         if column in attributes.columns or column in (None, WEIGHT):
             return column if column in attributes.columns else None
-        raise nx.NetworkXError(f"{self.store.url} has no edge column {weight!r}; give weight= of {', '.join(attributes.columns) or 'None'}")
+        raise nx.NetworkXError(
+            f"{self.store.url} has no edge column {weight!r}; give weight= of {', '.join(attributes.input_columns) or 'None'}"
+        )
 
     def own(self, result: VertexResult, column: str) -> Array:
         """See `Nodes.own`."""

@@ -93,7 +93,8 @@ class EdgeStream:
         self, store: CSRStore, budget: Budget, *, transpose: bool, column: str | None, threads: int, keep_edges: bool = False,
         entries: tuple[int, int] | None = None, resident: Array | None = None, whole_rows: bool = False,
     ) -> None:  # fmt: skip
-        self.threads, self.bytes_requested, self.values_name = threads, 0, f"{column} of {store.url}"
+        self.threads, self.bytes_requested = threads, 0
+        self.values_name = f"{column and store.attributes.input_column(column)} of {store.url}"
         self._direct = False  # whether pieces are read around the page cache
         matrix = stored_matrix(store, transpose=transpose, column=column)
         self.part = part_of(matrix, entries)

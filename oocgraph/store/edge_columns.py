@@ -35,9 +35,7 @@ def check_columns(store: GraphArrays, columns: Sequence[str]) -> tuple[str, ...]
     for asked, name in zip(columns, names, strict=True):
         if name not in a.columns:
             remedy = (
-                f"give columns= of {', '.join(map(a.input_column, a.columns))}"
-                if a.columns
-                else "it has none at all: name those to keep when it is built"
+                f"give columns= of {', '.join(a.input_columns)}" if a.columns else "it has none at all: name those to keep when it is built"
             )
             raise ArgumentError(f"{store.url} has no edge column {name!r}; {remedy}")
         if asked in ENDS:

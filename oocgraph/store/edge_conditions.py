@@ -305,7 +305,7 @@ class _Reader:
         said = self.names.get((node.col_offset, node.end_col_offset or 0)) or self.name(node)
         if (name := self.store.attributes.stored_column(said)) not in columns:
             there = (
-                ", ".join(one if one.isidentifier() else f"`{one}`" for one in columns)
+                ", ".join(one if one.isidentifier() else f"`{one}`" for one in self.store.attributes.input_columns)
                 or "(none: name those to keep when the graph is built)"
             )
             raise self.fail(node, f"there is no edge column {said!r}; there are {there}")

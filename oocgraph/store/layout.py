@@ -204,6 +204,11 @@ class GraphAttributes:
         """Return what an edge column of the store is called in the input."""
         return self.weight_name if name == WEIGHT and self.weight_name is not None else name
 
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        """Edge columns, as they are called in the input."""
+        return tuple(map(self.input_column, self.columns))
+
     def column_beside_ends(self, name: str) -> str:
         """Return what an edge column of the store is called beside columns ``source`` and ``target``: as in the input, but for these."""
         called = self.input_column(name)

@@ -48,7 +48,11 @@ def weight_column(store: GraphArrays, weight: str | bool | None) -> str | None:
     chosen = store.attributes.stored_column(str(weight)) if weight is not None else "weight" if "weight" in numeric else only
     if chosen not in numeric:
         named = f"{weight!r} is no numeric edge column" if weight is not None else "which column is the weight is not clear"
-        remedy = f"give weight=, one of {', '.join(numeric)}" if numeric else "it has none: name the column of weights when it is built"
+        remedy = (
+            f"give weight=, one of {', '.join(map(store.attributes.input_column, numeric))}"
+            if numeric
+            else "it has none: name the column of weights when it is built"
+        )
         raise ArgumentError(f"{store.url}: {named}; {remedy}")
     return chosen
 

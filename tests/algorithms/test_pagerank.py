@@ -316,7 +316,7 @@ class TestEnd:
         store = build_csr(source, tmp_path / "w", directed=directed, duplicates="keep")
         values = store.read("out/weight")
         at = int(np.flatnonzero(~((values >= 0) & (values < np.inf)))[0])
-        with pytest.raises(OocGraphError, match=f"weight {at} of weight of .* is {value}.*weight=False"):
+        with pytest.raises(OocGraphError, match=f"weight {at} of w of .* is {value}.*weight=False"):
             pagerank(store)
         assert pagerank(store, weight=False).converged
 

@@ -147,7 +147,7 @@ class TestRefusals:
     def test_weights_that_are_negative(self, threads_client, tmp_path):
         source = ArraySource(np.array([0, 1, 2]), np.array([1, 2, 0]), {"w": np.array([1.0, -2.0, 3.0])}, weight="w")
         store = build_csr(source, tmp_path / "g", directed=True)
-        with pytest.raises(OocGraphError, match=r"weight 1 of weight of .* is -2\.0"):
+        with pytest.raises(OocGraphError, match=r"weight 1 of w of .* is -2\.0"):
             pagerank(store, client=threads_client)
 
     def test_a_worker_without_memory_is_named_and_what_it_names_works(self, client, kron):

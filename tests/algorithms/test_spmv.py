@@ -168,7 +168,7 @@ class TestBadInput:
         source = ArraySource(np.array([0, 1, 2, 3]), np.array([1, 2, 3, 0]), {"w": values}, weight="w")
         store = build_csr(source, tmp_path / "w", directed=True, duplicates="keep")
         at = int(np.flatnonzero(np.isnan(store.read("out/weight")))[0])
-        with pytest.raises(OocGraphError, match=f"weight {at} of weight of .* is NaN"):
+        with pytest.raises(OocGraphError, match=f"weight {at} of w of .* is NaN"):
             spmv(store, x[:4], semiring=semiring)
         if semiring == "plus_times":
             assert spmv(store, x[:4], semiring="plus_second").tolist() == [1, 1, 1, 1]

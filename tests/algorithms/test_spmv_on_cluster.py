@@ -128,7 +128,7 @@ class TestRefusals:
         store = build_csr(source, tmp_path / "w", directed=True, duplicates="keep")
         at = int(np.flatnonzero(np.isnan(store.read("out/weight")))[0])
         x = np.ones(4, bool if semiring == "or_and" else float)
-        with pytest.raises(OocGraphError, match=f"weight {at} of weight of .* is NaN; give every edge a number"):
+        with pytest.raises(OocGraphError, match=f"weight {at} of w of .* is NaN; give every edge a number"):
             spmv(store, x, semiring=semiring, client=threads_client)
         matrix = of_rows([3, 4, 5])
         matrix.data[7] = np.nan

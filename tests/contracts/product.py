@@ -91,5 +91,5 @@ class ProductContract:
         with pytest.raises(OocGraphError, match="x is NaN at position 1"):
             spmv(store, np.array([1, np.nan, 2]), **options)
         for name, x in (("plus_times", np.ones(3)), ("or_and", np.ones(3, bool))):
-            with pytest.raises(OocGraphError, match=r"weight \d of weight of .*g is NaN; give every edge a number"):
+            with pytest.raises(OocGraphError, match=r"weight \d of w of .*g is NaN; give every edge a number"):
                 spmv(store, x, semiring=name, **options)

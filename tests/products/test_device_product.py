@@ -224,7 +224,7 @@ class TestFailures:
             spmv(matrix, x, semiring=name)
         source = ArraySource(np.arange(4), np.array([1, 2, 3, 0]), {"w": np.array([1, 2, np.nan, 4])}, weight="w")
         store = build_csr(source, tmp_path / "w", directed=True, duplicates="keep")
-        with pytest.raises(OocGraphError, match=r"weight \d of weight of .* is NaN"):
+        with pytest.raises(OocGraphError, match=r"weight \d of w of .* is NaN"):
             spmv(store, x[:4], semiring=name)
 
     def test_neighbour_that_is_no_vertex_never_reaches_a_kernel(self, given, tmp_path):

@@ -37,7 +37,7 @@ def test_both_names_of_the_weight_are_known(roads: Any, name: str) -> None:
 def test_networkx_gets_the_distances_that_are_asked_for(roads: Any) -> None:
     """An attribute that no column is refused: hops would look like an answer."""
     assert dict(nx.shortest_path_length(roads, "x", weight="minutes")) == {"x": 0, "y": 3, "z": 7}
-    with pytest.raises(nx.NetworkXError, match="no edge column 'hours'; give weight= of kind, weight"):
+    with pytest.raises(nx.NetworkXError, match="no edge column 'hours'; give weight= of kind, minutes"):
         nx.shortest_path_length(roads, "x", weight="hours")
     with pytest.raises(nx.NetworkXError, match="hours"):
         nx.pagerank(roads, weight="hours")
@@ -100,3 +100,23 @@ def test_attributes_that_cannot_be_are_refused(roads: Any, changed: dict[str, An
     """The name is a text, of a weighted graph, and that of no other column."""
     with pytest.raises(StoreError, match="weight_name"):
         GraphAttributes.from_json(roads.attributes.to_json() | {"complete": True} | changed, "roads.zarr")
+
+
+def test_messages_name_the_weight_as_the_input_did(tmp_path: Path) -> None:
+    """What the store calls it, nobody has seen."""
+    for values, asked, said in (
+        ([-1.0, 2, 3], lambda g: oocgraph.pagerank(g, weight="minutes"), "weight 0 of minutes of"),
+        ([-1.0, 2, 3], oocgraph.louvain, "minutes has negative"),
+        ([-1.0, 2, 3], lambda g: oocgraph.sssp(g, "x"), "minutes of the edge from"),
+        ([float("inf")] * 3, oocgraph.minimum_spanning_forest, "minutes has NaN or infinite"),
+        (pa.array([1, 2, 3], pa.uint64()), lambda g: oocgraph.sssp(g, "x"), "'minutes' is uint64"),
+        ([1, 2, 3], lambda g: oocgraph.sssp(g, "x", weight="hours"), "one of kind, minutes"),
+        ([1, 2, 3], lambda g: oocgraph.bfs(g, "x", where="hours > 1"), "there are kind, minutes"),
+        ([1, 2, 3], lambda g: oocgraph.personalized_pagerank(g, ["x"], weight="hours"), "one of kind, minutes"),
+    ):
+        table = (
+            ROADS.drop_columns(["minutes", "kind"]).append_column("kind", pa.array([1, 1, 2])).append_column("minutes", pa.array(values))
+        )
+        graph = oocgraph.build_csr(table, tmp_path / "g.zarr", weight="minutes", columns=["a", "b", "kind"], overwrite=True)
+        with pytest.raises(ArgumentError, match=said):
+            asked(graph)
