@@ -15,9 +15,6 @@ import numpy as np
 from oocgraph.compiled.intrinsics import largest_of
 from oocgraph.kernels.check import mix
 
-SHORT = 8
-"""Neighbours among which the groups that there have been are gone through."""
-
 NEAR = 1e-12
 """Share of the total weight below which a better place is no better: rounding."""
 
@@ -44,20 +41,17 @@ def _tally(
 ) -> Any:  # fmt: skip
     """Add up the weights of a row's neighbours by group; a table with open addressing has the place of each group in `keys` and `sums`.
 
-    Of a short row there is no table. Whether a group is new is told without a jump, which the processor would guess wrong for many of the
-    first neighbours.
+    Whether a group is new is told without a jump, which the processor would guess wrong for many of the first neighbours.
 
     Returns
     -------
     (num_groups, least): how many groups there are, and the least weight; NaN if one is, or is infinite.
     """
     free, slots, shift, least, num_groups = largest_of(places), 2, 63, 1.0, 0
-    is_short = end - begin <= SHORT
-    if not is_short:
-        while slots < 2 * (end - begin):
-            slots, shift = 2 * slots, shift - 1
-        for s in range(slots):
-            places[s] = free
+    while slots < 2 * (end - begin):
+        slots, shift = 2 * slots, shift - 1
+    for s in range(slots):
+        places[s] = free
     for e in range(begin, end):
         u = np.int64(indices[e])
         weight = 1.0
@@ -68,13 +62,6 @@ def _tally(
         if skips_loops and u == row:
             continue
         key = group[u]
-        if is_short:
-            g = 0
-            while g < num_groups and keys[g] != key:
-                g += 1
-            sums[g], keys[g] = weight if g == num_groups else sums[g] + weight, key
-            num_groups = max(num_groups, g + 1)
-            continue
         s = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
         while places[s] != free and keys[np.int64(places[s])] != key:
             s = (s + 1) & (slots - 1)
