@@ -21,7 +21,7 @@ import numpy as np
 from oocgraph.arrow import load_arrow
 from oocgraph.compiled.crc32c import checksum_calls
 from oocgraph.compiled.load import load_kernels
-from oocgraph.engine.sweeps import Sweeps
+from oocgraph.engine.sweeps import Sweeps, as_numbers
 from oocgraph.errors import OutputError
 from oocgraph.ingest.build import build_with_report
 from oocgraph.ingest.build_job import FIXED_BYTES, READER_BYTES, BuildOptions
@@ -29,6 +29,7 @@ from oocgraph.ingest.edges import EdgeBlock, EdgeStream
 from oocgraph.ingest.sources.source import Source, split_rows
 from oocgraph.kernels import quotient as kernels
 from oocgraph.kernels.build import build_calls
+from oocgraph.kernels.grouping import count_groups, order_by_group
 from oocgraph.kernels.piece_rows import empty_pieces
 from oocgraph.memory import SPARE_BYTES, host_bytes
 from oocgraph.sorting import load_sorts
@@ -128,14 +129,13 @@ def charges(store: CSRStore, num_ids: int, path: Path | None) -> tuple[Callable[
 def quotient_calls(store: CSRStore, column: str | None, dtype: np.dtype[Any]) -> list[tuple[Any, ...]]:
     """Return the kernels with arguments of their types, as `oocgraph.engine.sweeps.Needs` has those that are not given rows."""
     pointers, indices = (np.empty(0, store.array(f"out/{name}").dtype.newbyteorder("=")) for name in ("indptr", "indices"))
-    values = None if column is None else np.empty(0, store.array(f"out/{column}").dtype.newbyteorder("="))
-    values = values.view(np.uint8) if values is not None and values.dtype == np.bool_ else values
+    values = as_numbers(None if column is None else np.empty(0, store.array(f"out/{column}").dtype.newbyteorder("=")))
     numbers = np.empty(0, np.int64)
     index = np.empty(0, store.index_dtype)
     rows = empty_pieces(indices.dtype), index, numbers, index
     return [
         (kernels.edges_between, pointers, 0, 0, indices, values, index, 1.0, numbers, numbers, numbers.reshape(0, 2), *[numbers] * 5),
-        (kernels.list_members, index, numbers, index),
+        (count_groups, index, numbers), (order_by_group, index, numbers, index),
         (kernels.count_linked, *rows, index, numbers, 0, 0),
         (kernels.link, rows[0], values, 1.0, *rows[1:], index, index, numbers, index, np.empty(0, dtype), 0, 0),
     ]  # fmt: skip
@@ -200,11 +200,10 @@ def build_quotient(
         at, total = np.zeros(2, np.int64), np.zeros(1, np.int64)
         table = np.zeros((NUM_SLOTS, 2), np.int64), np.zeros(NUM_SLOTS, np.int64), np.zeros(NUM_SLOTS, np.int64)
         with piece as part:
-            values = part.values.view(np.uint8) if part.values is not None and part.values.dtype == np.bool_ else part.values
             count = block_rows
             while count == block_rows:
                 source, target, weight = (np.empty(block_rows, np.int64) for _ in range(3))
-                rows = part.pointers, part.first_line, part.start, part.indices, values
+                rows = part.pointers, part.first_line, part.start, part.indices, as_numbers(part.values)
                 count = kernels.edges_between(*rows, group, scale, at, total, *table, source, target, weight)
                 yield EdgeBlock(source[:count], target[:count], {WEIGHT: weight[:count].astype(dtype)})
         crossing.append(int(total[0]))
@@ -234,8 +233,10 @@ def _written_by_rows(sweeps: Sweeps, group: Array, num_groups: int, dtype: np.dt
     index = group.dtype
     table, team = sweeps.table(), sweeps.team
     table.bring_all()
-    bounds, members = np.empty(num_groups + 1, np.int64), np.empty_like(group)
-    kernels.list_members(group, bounds, members)
+    bounds, members = np.zeros(num_groups + 1, np.int64), np.empty_like(group)
+    count_groups(group, bounds[1:])
+    np.cumsum(bounds, out=bounds)
+    order_by_group(group, bounds[:-1].copy(), members)
     rows, seconds = (table.pieces, members, bounds, group), ENTRY_SECONDS * sweeps.store.attributes.num_stored_edges
     last, lengths = np.zeros(num_groups, index), np.empty(num_groups, np.int64)
     writers = min(team.threads, WRITERS)

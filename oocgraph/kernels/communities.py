@@ -41,7 +41,7 @@ def _tally(
 ) -> Any:  # fmt: skip
     """Add up the weights of a row's neighbours by group; a table with open addressing has the place of each group in `keys` and `sums`.
 
-    Whether a group is new is told without a jump, which the processor would guess wrong for many of the first neighbours.
+    New groups are recognised without a branch, which the processor would mispredict for many of the first neighbours.
 
     Returns
     -------

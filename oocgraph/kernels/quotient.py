@@ -100,32 +100,6 @@ def edges_between(
 
 
 @nb.njit(nogil=True, cache=True)
-def list_members(group: Any, bounds: Any, members: Any) -> None:
-    """List the vertices of each group.
-
-    Parameters
-    ----------
-    group : (num_vertices,) index dtype
-    bounds : (num_groups + 1,) int64
-        Written: where the vertices of each group begin.
-    members : (num_vertices,) index dtype
-        Written: vertices by group, ascending in each.
-    """
-    bounds[:] = 0
-    for v in range(group.size):
-        bounds[np.int64(group[v]) + 1] += 1
-    for g in range(bounds.size - 1):
-        bounds[g + 1] += bounds[g]
-    for v in range(group.size):
-        g = np.int64(group[v])
-        members[bounds[g]] = v
-        bounds[g] += 1
-    for g in range(bounds.size - 1, 0, -1):
-        bounds[g] = bounds[g - 1]
-    bounds[0] = 0
-
-
-@nb.njit(nogil=True, cache=True)
 def count_linked(pieces: Any, members: Any, bounds: Any, group: Any, last: Any, lengths: Any, low: Any, high: Any) -> None:
     """Count the groups that each of the groups ``low .. high - 1`` has an edge to.
 
@@ -133,8 +107,11 @@ def count_linked(pieces: Any, members: Any, bounds: Any, group: Any, last: Any, 
     ----------
     pieces : oocgraph.kernels.piece_rows.Pieces
         All are in memory.
-    members, bounds
-        As `list_members` writes them.
+    members : (num_vertices,) index dtype
+        Vertices by group.
+    bounds : (num_groups + 1,) int64
+        Where the vertices of each group begin.
+    group : (num_vertices,) index dtype
     last : (num_groups,) index dtype
         0 in that range at first; changed.
     lengths : (num_groups,) int64

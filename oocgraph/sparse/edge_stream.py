@@ -331,7 +331,9 @@ class PieceTable:
         CorruptStoreError
             As of `EdgeStream.piece`.
         """
-        assert all([self.bring(i) for i in range(len(self._stream.parts))])
+        for i in range(len(self._stream.parts)):
+            stays = self.bring(i)
+            assert stays
 
     def bring_rows(self, rows: Array) -> bool:
         """Enter the pieces of some rows that stay in memory; returns whether there were any."""

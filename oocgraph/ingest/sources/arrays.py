@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,10 +59,11 @@ def open_list(edges: list[Any], request: Request) -> Source:
     """Open a list of tuples (source, target), or of (source, target, weight)."""
     description = "list of edges"
     names = ("source", "target", "weight")[: 3 if isinstance(edges[0], tuple) and len(edges[0]) == 3 else 2]
+    first = " as the first one is" if len(names) == 3 else ""
     for position, edge in enumerate(edges):
         if not isinstance(edge, tuple) or len(edge) != len(names):
             raise InputError(
-                f"{description}, element {position} is {edge!r:.60}, not a tuple ({', '.join(names)}){_like_the_first(names)}; correct it, "
+                f"{description}, element {position} is {edge!r:.60}, not a tuple ({', '.join(names)}){first}; correct it, "
                 "give more columns as a table, such as a pandas.DataFrame with names of columns, or all sources and all targets as a tuple "
                 "(sources, targets)"
             )
@@ -72,10 +72,6 @@ def open_list(edges: list[Any], request: Request) -> Source:
     if len(places) > 2:
         values["weight"] = _weights([edge[2] for edge in edges], places[2])
     return _open_ends(description, values, request)
-
-
-def _like_the_first(names: Sequence[str]) -> str:
-    return " as the first one is" if len(names) == 3 else ""
 
 
 def _weights(weights: list[Any], place: Place) -> Array:
