@@ -70,9 +70,8 @@ def test_preempted_search_goes_on_from_its_last_level(slurm, submit, folder, lev
 
     slurm.submit("--output=/dev/null", "--partition=high", "--nodes=2", "--exclusive", "--wrap=true")
     poll(lambda: slurm.job(job)["Restarts"] == "1", 60, lambda: f"the job to be requeued: {slurm.job(job)} {output(folder, job)}")
-    (steps / "hold").unlink()
-
     assert slurm.wait_ended(job)["JobState"] == "COMPLETED", output(folder, job)
+    (steps / "hold").unlink()
     assert_right(folder, levels)
     assert min(hold.steps_taken(steps, start=1)) == hold.HELD_STEP
     assert SearchStore.open(str(folder / "result.zarr")).fields["epoch"] == 1
