@@ -1,14 +1,16 @@
 """Sources in memory: arrays, tables, matrices, graphs."""
 
 import dask
+import dask.array as da
 import networkx as nx
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse
 
-from oocgraph import build_csr
+from oocgraph import build_csr, sssp
 from oocgraph.errors import InputError
 from oocgraph.ingest.sources import open_source
 from tests.ingest.helpers import SOURCE, TARGET, check, plain, read, refused
@@ -314,6 +316,37 @@ def test_large_weights_of_tuples_are_exact(weights, dtype):
     source = open_source([(1, 2, weights[0]), (2, 3, weights[1])])
     assert source.columns == {"weight": dtype}
     assert read(source)[2] == {"weight": [int(weights[0]), weights[1]]}
+
+
+@pytest.mark.parametrize("make", [list, np.array, pd.Series, pl.Series, pa.array])
+def test_three_columns_have_a_weight(make):
+    """As a pair of columns beside a third one."""
+    columns = (make(NAMES[0]), make(NAMES[1]), make([0.5, 2.0, 1.5, 3.0]))
+    check(open_source(columns), NAMES, {"weight": [0.5, 2.0, 1.5, 3.0]}, id_kind="string", weight="weight")
+    graph = build_csr((make([1, 2, 3]), make([2, 3, 1]), make([2**53 + 1, 1, 7])))
+    assert graph.attributes.weighted
+    assert sssp(graph, 1)[2] == 8
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (([1], [2], [3, 4]), ("three arrays", "{'source': 1, 'target': 1, 'weight': 2}", "one of each")),
+        (([1], [2], ["3"]), ("row 0", "the weight '3' is not a number")),
+        (([1, 2], [2, 3], np.array(["3", "4"])), ("the weights are <U1, not numbers",)),
+        (([1, 2], [2, 3], np.array([3, None])), ("row 1", "the weight None is not a number")),
+        (([1, 2], [2, 3], np.ma.array([3, 4], mask=[0, 1])), ("row 1", "missing")),
+        (([1, 2], [2, 3], np.eye(2)), ("the weights have shape (2, 2)",)),
+        (([1, 2], [2, 3], [1, np.nan]), ("row 1", "NaN")),
+        (([1, 2], [2, "a"], [1, 2]), ("not a number",)),
+        (([1, 2], [2, 3], da.ones(2)), ("Dask DataFrame",)),
+        (((1, 2), (2, 3), (3, 4)), ("(sources, targets, weights)", "list of tuples")),  # three edges, perhaps
+        ([[1, 2], [2, 3], [3, 4]], ("(sources, targets, weights)", "list of tuples")),
+    ],
+)
+def test_three_columns_are_refused(columns, words):
+    """What is missing, no number, or may as well be edges."""
+    refused(columns, *words)
 
 
 @pytest.mark.parametrize("make", [list, tuple, np.array, pd.Series, pa.array])

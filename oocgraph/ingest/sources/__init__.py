@@ -40,15 +40,15 @@ def open_source(
     ----------
     source
         A path (one file; for Parquet and text also a folder, a glob or a list; for Parquet a URL), or an object: a pair of arrays, which is
-        a tuple (sources, targets) or a list of two arrays or lists, or an array (num_edges, 2), each of NumPy or Dask; a list of tuples
-        (source, target), or (source, target, weight), however many; a dict of columns, a structured array; a SciPy sparse matrix; a
-        NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars table; a pyarrow dataset, a Polars lazy frame, a DuckDB relation,
-        or any other stream of Arrow batches (``__arrow_c_stream__``).
+        a tuple (sources, targets) or a list of two arrays or lists, or an array (num_edges, 2), each of NumPy or Dask; a tuple (sources,
+        targets, weights) of arrays or lists; a list of tuples (source, target), or (source, target, weight), however many; a dict of
+        columns, a structured array; a SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars table; a
+        pyarrow dataset, a Polars lazy frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``).
     source_column, target_column
         Needed where a table has more than two columns and none called source/target, src/dst or from/to.
     weight_column, edge_columns
-        Columns to keep beside the edges. Matrix Market, SciPy matrices, GAPBS .wel and .wsg, and tuples of three have one, ``weight``, by
-        themselves.
+        Columns to keep beside the edges. Matrix Market, SciPy matrices, GAPBS .wel and .wsg, and tuples of three (of edges, or of
+        columns) have one, ``weight``, by themselves.
     num_vertices
         Declares that the vertices are 0 .. num_vertices - 1.
     id_kind
@@ -211,8 +211,8 @@ def _open_object(source: Any, request: Request) -> Source:
         raise InputError("an empty list has neither paths nor edges; for a graph without edges give ([], []), and num_vertices")
     if _is_list_of_edges(source):
         return _opener("arrays.open_list")(source, request)
-    if isinstance(source, tuple | list) and len(source) == 2:
-        return _opener("dask_collections.open_pair" if is_dask(source) else "arrays.open_pair")(source[0], source[1], request)
+    if isinstance(source, tuple | list) and (len(source) == 2 or _is_three_columns(source)):
+        return _open_columns(source, request)
     if is_dask(source):
         return _opener("dask_collections.open_collection")(source, request)
     if package == "numpy" and hasattr(source, "dtype"):
@@ -235,9 +235,9 @@ def _open_object(source: Any, request: Request) -> Source:
     if isinstance(source, dict):
         return _opener("table.open_dict")(source, request)
     raise InputError(
-        f"cannot read edges from {type(source).__module__}.{type(source).__qualname__}; give a path, a pair (source, target) of arrays, "
-        "an array (num_edges, 2), a list of tuples (source, target) or (source, target, weight), a dict of columns, a SciPy "
-        "sparse matrix, a NetworkX graph, a pandas or Dask DataFrame, or any Arrow table or stream "
+        f"cannot read edges from {type(source).__module__}.{type(source).__qualname__}; give a path, arrays (sources, targets) or "
+        "(sources, targets, weights), an array (num_edges, 2), a list of tuples (source, target) or (source, target, weight), a dict of "
+        "columns, a SciPy sparse matrix, a NetworkX graph, a pandas or Dask DataFrame, or any Arrow table or stream "
         "(pyarrow, Polars, DuckDB, ...)"
     )
 
@@ -246,6 +246,20 @@ def _is_list_of_edges(source: Any) -> bool:
     """Whether a source is a list of tuples, as NetworkX takes edges; a pair of lists, of arrays or of other sequences is none."""
     some = source[:2] if isinstance(source, list) else []
     return any(isinstance(one, tuple) for one in some) and all(isinstance(one, tuple | list) for one in some)
+
+
+def _is_three_columns(source: Any) -> bool:
+    """Whether a source is (sources, targets, weights) of arrays or lists; a list of three may be three edges, as may three tuples."""
+    is_three = isinstance(source, tuple) and len(source) == 3
+    return is_three and all(isinstance(one, list) or hasattr(one, "__array__") for one in source)
+
+
+def _open_columns(columns: Sequence[Any], request: Request) -> Source:
+    if not any(map(is_dask, columns)):
+        return _opener("arrays.open_columns")(columns, request)
+    if len(columns) == 3:
+        raise InputError("of Dask collections, sources and targets are read as a pair; give those with weights as a Dask DataFrame")
+    return _opener("dask_collections.open_pair")(*columns, request)
 
 
 def is_dask(source: Any) -> bool:

@@ -1,7 +1,8 @@
-"""NumPy arrays and lists in memory: a pair (source, target), one array with a row for each edge, or a tuple for each edge."""
+"""NumPy arrays and lists in memory: sources and targets, perhaps weights, one array with a row for each edge, or a tuple for each edge."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,14 +46,32 @@ def _has_surrogate(text: str) -> bool:
     return any("\ud800" <= one <= "\udfff" for one in text)
 
 
-def open_pair(source: Any, target: Any, request: Request) -> Source:
-    """Open two arrays (or lists) of equal length: integers, whole floats or strings."""
-    description = "pair of arrays"
-    ends = {name: _as_array(values, row_place(description, name, 0)) for name, values in (("source", source), ("target", target))}
-    sizes = [ends[name].size for name in ends]
-    if sizes[0] != sizes[1]:
-        raise InputError(f"{description}: {sizes[0]} sources but {sizes[1]} targets; an edge needs both")
-    return _open_ends(description, ends, request)
+def open_columns(columns: Sequence[Any], request: Request) -> Source:
+    """Open two or three arrays (or lists) of equal length: sources and targets, which are integers, whole floats or strings; weights."""
+    description = "pair of arrays" if len(columns) == 2 else "three arrays"
+    places = [row_place(description, name, 0) for name in ("source", "target")]
+    values = {place.column: _as_array(column, place) for place, column in zip(places, columns[:2], strict=True)}
+    if len(columns) > 2:
+        values["weight"] = _weights_array(columns[2], row_place(description, "weight", 0))
+    sizes = {name: array.size for name, array in values.items()}
+    if len(set(sizes.values())) > 1:
+        counted = f"{sizes['source']} sources but {sizes['target']} targets" if len(sizes) == 2 else f"sizes of the columns are {sizes}"
+        raise InputError(f"{description}: {counted}; an edge needs {'both' if len(sizes) == 2 else 'one of each'}")
+    return _open_ends(description, values, request)
+
+
+def _weights_array(column: Any, place: Place) -> Array:
+    if isinstance(column, list):
+        return _weights(column, place)
+    refuse_masked(column, place)
+    array = np.asarray(column)
+    if array.ndim != 1:
+        raise InputError(f"{place.description}: the weights have shape {array.shape}; give one for each edge, in one dimension")
+    if array.dtype.kind == "O":
+        return _weights(array.tolist(), place)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{place.description}: the weights are {array.dtype}, not numbers; convert them, or give more columns as a table")
+    return array
 
 
 def open_list(edges: list[Any], request: Request) -> Source:
