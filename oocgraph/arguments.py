@@ -145,20 +145,19 @@ def known_keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
     called = function.__qualname__.removesuffix(".__init__").replace("GraphAccess.", "graph.")
     taken = ", ".join(name for name in parameters if name != "self")
 
-    def refused(args: tuple[Any, ...], keywords: dict[str, Any]) -> ArgumentTypeError | None:
+    def check_names(args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         if len(args) > len(positional):
-            return ArgumentTypeError(
+            raise ArgumentTypeError(
                 f"{called}() is given {len(args) - has_self} arguments by position, and takes {len(positional) - has_self}; "
                 f"give the others by name: it takes {taken}"
             )
         for name in keywords:
             if name not in parameters:
-                return ArgumentTypeError(f"{called}() has no parameter {name!r}; {_remedy(name)}")
+                raise ArgumentTypeError(f"{called}() has no parameter {name!r}; {_remedy(name)}")
             if name in positional[: len(args)]:
-                return ArgumentTypeError(f"{called}() is given {name} twice; give it once")
+                raise ArgumentTypeError(f"{called}() is given {name} twice; give it once")
         if missing := [name for name in needed if name not in positional[: len(args)] and name not in keywords]:
-            return ArgumentTypeError(f"{called}() needs {' and '.join(missing)}; it takes {taken}")
-        return None
+            raise ArgumentTypeError(f"{called}() needs {' and '.join(missing)}; it takes {taken}")
 
     def _remedy(name: str) -> str:
         if name in RENAMED and RENAMED[name][0] in parameters:
@@ -169,8 +168,7 @@ def known_keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     def call(*args: _P.args, **keywords: _P.kwargs) -> _R:
-        if (error := refused(args, keywords)) is not None:
-            raise error
+        check_names(args, keywords)
         if checks:
             checked = tuple(checks[name](name, value) if name in checks else value for name, value in zip(positional, args, strict=False))
             named = {name: checks[name](name, value) if name in checks else value for name, value in keywords.items()}

@@ -10,6 +10,7 @@ each goes on alone (`oocgraph.algorithms.lone_paths`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ class PathCounts:
         self._front, self._next, self._unseen = (np.zeros(n, WORD) for _ in range(3))
         self.centrality: Array = np.zeros(n)
         self._sizes: Array = np.zeros((UNSEEN + 1, 2), np.int64)  # of each level: vertices, and entries of their rows
+        self._over_vertices = partial(_over_vertices, sweeps)
         self._scales = PathScales(sweeps.store, self._over_vertices, UNSEEN + 1)
         self._out = sweeps.table("out")
         self._in = sweeps.table("in") if sweeps.store.attributes.directed else self._out
@@ -221,5 +223,7 @@ class PathCounts:
     def _is_small(self, depth: int) -> bool:
         return bool(self._sizes.item(depth, 0) + self._sizes.item(depth, 1) <= self._most)
 
-    def _over_vertices(self, kernel: Any, *arguments: Any) -> list[Any]:
-        return self._sweeps.vertices(lambda a, z: kernel(*arguments, a, z), VERTEX_SECONDS * self.centrality.size)
+
+def _over_vertices(sweeps: Sweeps, kernel: Any, *arguments: Any) -> list[Any]:
+    """Not a method: scales that hold one would keep all arrays until garbage is collected."""
+    return sweeps.vertices(lambda a, z: kernel(*arguments, a, z), VERTEX_SECONDS * sweeps.store.num_rows)

@@ -49,6 +49,7 @@ class Folder:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for one in self.opened:
             one.close()
+        self.opened.clear()  # what was opened holds its folder, too, and arrays of all vertices
 
 
 def read_into(fd: int, arrays: Sequence[Array], offset: int) -> int:
