@@ -1,15 +1,18 @@
 """Arguments of public functions: an unknown keyword, or an argument of the wrong type, is an error that says what to write instead.
 
-In: a public function. Out: one that checks, by its name, each argument whose name means the same everywhere (`_CHECKS`), and turns NumPy's
-booleans and integers into Python's.
+In: a public function. Out: one that checks, by its name, each argument whose name means the same everywhere (`_CHECKS`), turns NumPy's
+booleans and integers into Python's, and lets go of its arrays when it ends with an error.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
+from traceback import walk_tb
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -169,10 +172,31 @@ def known_keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
     @wraps(function)
     def call(*args: _P.args, **keywords: _P.kwargs) -> _R:
         check_names(args, keywords)
+        checked: Sequence[Any] = args
+        named: Mapping[str, Any] = keywords
         if checks:
-            checked = tuple(checks[name](name, value) if name in checks else value for name, value in zip(positional, args, strict=False))
+            checked = [checks[name](name, value) if name in checks else value for name, value in zip(positional, args, strict=False)]
             named = {name: checks[name](name, value) if name in checks else value for name, value in keywords.items()}
-            return function(*checked, **named)  # type: ignore[arg-type]
-        return function(*args, **keywords)
+        try:
+            return function(*checked, **named)
+        except BaseException as error:
+            _drop_locals(error)
+            raise
 
     return call
+
+
+def _drop_locals(error: BaseException) -> None:
+    """Clear the frames of this package that an error has passed: who keeps the error, as notebooks do, would keep arrays of all vertices.
+
+    Python's development mode (``python -X dev``) leaves them for a debugger.
+    """
+    errors, seen = [error], set[int]()
+    while errors and not sys.flags.dev_mode:
+        one = errors.pop()
+        seen.add(id(one))
+        errors += [other for other in (one.__cause__, one.__context__) if other is not None and id(other) not in seen]
+        for frame, _ in walk_tb(one.__traceback__):
+            if frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+                with suppress(RuntimeError):  # it is still running
+                    frame.clear()

@@ -83,3 +83,19 @@ def test_a_budget_that_was_enough_is_enough_again(disk_path_factory):
     """What the first search has freed is not held against the next."""
     graph = generate_uniform(16, disk_path_factory.mktemp("again") / "g.zarr", edge_factor=64)
     assert set(searched_again(graph.url, None)) == {str(graph.num_vertices)}
+
+
+@pytest.mark.parametrize("num_bytes", [256 << 20, 300 << 20])
+def test_what_the_user_holds_is_told_from_the_program(num_bytes):
+    """A table of 5 GiB is no import, and may be dropped."""
+    messages = []
+    for refused in (lambda budget: budget.reserve("planes", 1 << 30), lambda budget: budget.check_alternatives()):
+        budget = Budget(400 << 20, num_bytes)
+        budget.alternatively("the result, when it is written,", 1 << 30)
+        with pytest.raises(BudgetError) as error:
+            refused(budget)
+        messages.append(str(error.value))
+    held = "interpreter and imports 256.0 MiB" if num_bytes == 256 << 20 else "tables, results and imports 300.0 MiB"
+    assert all(held in message for message in messages)
+    remedy = "; " if num_bytes == 256 << 20 else "; drop tables and results that are not needed any more, or "
+    assert all(f"{remedy}set memory_budget to at least" in message for message in messages)

@@ -6,8 +6,11 @@ Until that runs, later calls find them in the process and are refused a budget t
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from contextlib import suppress
 from itertools import count
+from traceback import walk_tb
 
 import numpy as np
 import pytest
@@ -150,6 +153,29 @@ def test_calls_that_are_ended_by_an_error(undirected, left, name):
             called(name, undirected, ON_UNDIRECTED[name], progress=fail)
 
     assert not left(call)
+
+
+def test_a_kept_error_keeps_no_locals(undirected):
+    """Notebooks keep the last one."""
+
+    def fail(*_):
+        mine = np.ones(3)
+        raise InputError(f"not now, {mine}")
+
+    with pytest.raises(InputError) as kept:
+        oocgraph.betweenness_centrality(undirected, k=4, progress=fail)
+    frames = [frame for frame, _ in walk_tb(kept.tb)]
+    names = [frame.f_code.co_name for frame in frames]
+    assert "compute" in names
+    assert [name for frame, name in zip(frames, names, strict=True) if frame.f_locals] == [names[0], "call", "fail"]
+
+
+def test_in_development_mode_errors_keep_locals():
+    program = "import oocgraph\ntry:\n    oocgraph.bfs('absent.zarr', 0)\nexcept oocgraph.OocGraphError as error:\n"
+    shown = "    print('graph' in error.__traceback__.tb_next.tb_next.tb_frame.f_locals)"
+    for options, kept in (((), "False"), (("-X", "dev", "-W", "ignore"), "True")):
+        done = subprocess.run([sys.executable, *options, "-c", program + shown], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == kept
 
 
 def test_refused_arguments(undirected, left):

@@ -19,7 +19,7 @@ from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Scratch, Workers
 from oocgraph.ingest.sources.source import Request, Source
-from oocgraph.memory import Budget, enough_memory, format_bytes
+from oocgraph.memory import Budget, format_bytes
 from oocgraph.sorting import sort_keys
 from oocgraph.store.records import Payload
 from oocgraph.store.writer import StoreWriter
@@ -244,8 +244,8 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: 
     if least > budget.available_bytes - (0 if threads <= most_workers(LEAST_THREADS) else budget.available_bytes // 6):
         need = budget.promised_bytes + least
         raise BudgetError(
-            f"the build needs {format_bytes(least)} beside the interpreter's {format_bytes(budget.baseline_bytes)}, "
-            f"but the memory budget is {format_bytes(budget.limit_bytes)}; {enough_memory(need)}"
+            f"the build needs {format_bytes(least)} beside the {budget.baseline}, "
+            f"but the memory budget is {format_bytes(budget.limit_bytes)}; {budget.remedy(need)}"
         )
     budget.reserve("build", fixed + threads * READER_BYTES)
     free = budget.available_bytes
