@@ -16,7 +16,7 @@ from oocgraph.engine.sweeps import READ_ROWS, Lists, Sweeps
 from oocgraph.kernels import words as kernels
 from oocgraph.kernels.piece_rows import GROWN, MISSING, empty_pieces
 from oocgraph.kernels.words import NO_ROOM
-from oocgraph.sparse.edge_stream import PieceTable
+from oocgraph.sparse.piece_table import PieceTable
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
@@ -107,7 +107,9 @@ class ListedFront:
             num, why, piece = kernels.push_listed(
                 table.pieces, seen, found, vertices, words, ends, self.counts, self._most, min(LISTED_LEVELS, most_levels)
             )
-            if not num and why == MISSING and not table.bring(piece):
+            if num:
+                table.found(int(ends[num]))
+            elif why == MISSING and not table.bring(piece):
                 num = self._push_by_rows(table, lists, seen, found)
                 why = MISSING if num else GROWN
         self._here = slice(*ends[num : num + 2].tolist())

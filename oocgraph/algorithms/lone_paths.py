@@ -17,7 +17,7 @@ from oocgraph.kernels import lone_paths as kernels
 from oocgraph.kernels.betweenness import HUGE, STEP, TINY
 from oocgraph.kernels.lone_paths import ONE_WAY, TOO_DEEP, TOO_MANY
 from oocgraph.kernels.piece_rows import empty_pieces
-from oocgraph.sparse.edge_stream import PieceTable
+from oocgraph.sparse.piece_table import PieceTable
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
@@ -70,8 +70,8 @@ class LonePaths:
         Parameters
         ----------
         sources : (num_sources,) int64
-        level, dependency : (num_sources, num_vertices) uint16 and float64
-            Out: level of each vertex, and what depends on it where it is found.
+        level, dependency : (num_sources or more, num_vertices) uint16 and float64
+            Out, for each source: level of each vertex, and what depends on it where it is found.
 
         Raises
         ------
@@ -80,6 +80,7 @@ class LonePaths:
         CorruptStoreError
             An edge is in one of both lists only.
         """
+        level, dependency = level[: sources.size], dependency[: sources.size]
         level.fill(self._unseen)
         seconds = EDGE_SECONDS * self._sweeps.store.attributes.num_stored_edges * sources.size
 

@@ -14,7 +14,7 @@ import numpy as np
 from oocgraph.engine.sweeps import Sweeps
 from oocgraph.kernels import lanes as kernels
 from oocgraph.kernels.piece_rows import empty_pieces
-from oocgraph.sparse.edge_stream import PieceTable
+from oocgraph.sparse.piece_table import PieceTable
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
@@ -82,7 +82,7 @@ class LoneSources:
         most = min(room // self._queue.shape[0], self._queue.shape[1])
         while True:
             num, missing = self._search(table, min(self._num_levels, most_levels, self._counts.shape[0]), most)
-            are_here = [table.bring(piece) for piece in missing]
+            are_here = [table.stays(piece) and table.bring(piece) for piece in missing]
             if num or not missing or not all(are_here):
                 return num
 

@@ -10,14 +10,13 @@ each goes on alone (`oocgraph.algorithms.lone_paths`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from oocgraph.algorithms.lone_paths import LonePaths, too_long_paths
 from oocgraph.algorithms.path_rows import PathRows
-from oocgraph.algorithms.path_scales import PathScales
+from oocgraph.algorithms.path_scales import PathScales, over_vertices
 from oocgraph.engine.sweeps import Lists, Sweeps
 from oocgraph.kernels import betweenness as kernels
 from oocgraph.kernels.betweenness import LANES, WORD
@@ -30,9 +29,6 @@ UNSEEN = np.iinfo(np.uint16).max
 
 MARKED_SHARE = 1 / 32
 """Share of all edges below which those of a level mark its neighbours, so that only these rows, and pieces that have any, are looked at."""
-
-VERTEX_SECONDS = 1e-8
-"""About what a vertex takes when its levels or paths are looked at."""
 
 LISTED_SHARE, LEAST_LISTED = 4, 1 << 14
 """Of the vertices one in so many, or so many, are the vertices and edges of a level that is listed at the most."""
@@ -68,12 +64,10 @@ class PathCounts:
         self._front, self._next, self._unseen = (np.zeros(n, WORD) for _ in range(3))
         self.centrality: Array = np.zeros(n)
         self._sizes: Array = np.zeros((UNSEEN + 1, 2), np.int64)  # of each level: vertices, and entries of their rows
-        self._over_vertices = partial(_over_vertices, sweeps)
-        self._scales = PathScales(sweeps.store, self._over_vertices, UNSEEN + 1)
+        self._scales = PathScales(sweeps, UNSEEN + 1)
         self._out = sweeps.table("out")
         self._in = sweeps.table("in") if sweeps.store.attributes.directed else self._out
-        self._vertices: Array = np.empty((2, self._most), np.int64)
-        self._words: Array = np.empty(self._vertices.size, WORD)
+        self._vertices, self._words = np.empty((2, self._most), np.int64), np.empty(2 * self._most, WORD)
         self._alone: LonePaths | None = None
         self._may_part = sweeps.num_spared > 0
 
@@ -83,13 +77,12 @@ class PathCounts:
         depth = self._add_together(sources, used) if self._alone is None else None
         if depth is None:
             self._alone = self._alone or LonePaths(self._sweeps, (self._out, self._in), UNSEEN)
-            own = slice(sources.size)
-            depth = self._alone.add(sources, self._level[own], self._paths.reshape(LANES, -1)[own], self.centrality)
+            depth = self._alone.add(sources, self._level, self._paths.reshape(LANES, -1), self.centrality)
             if endpoints:
-                self._over_vertices(kernels.find_level, self._level, UNSEEN, self._unseen)
+                over_vertices(self._sweeps, kernels.find_level, self._level, UNSEEN, self._unseen)
         self.depth = max(self.depth, depth)
         if endpoints:
-            counts = self._over_vertices(kernels.count_ends, self._unseen, used, self.centrality)
+            counts = over_vertices(self._sweeps, kernels.count_ends, self._unseen, used, self.centrality)
             self.centrality[sources] += np.sum(counts, axis=0)[: sources.size] - 2  # all begin there; it was counted as an end of one
 
     def _add_together(self, sources: Array, used: Any) -> int | None:
@@ -109,7 +102,7 @@ class PathCounts:
 
     def rescale(self, factor: float) -> None:
         """Multiply `centrality` by a factor."""
-        self._over_vertices(kernels.rescale, self.centrality, factor)
+        over_vertices(self._sweeps, kernels.rescale, self.centrality, factor)
 
     def _count(self, num_sources: int) -> int | None:
         """Count shortest paths, level by level; returns the last one, whose lanes are in `_front`. Of each level notes the size.
@@ -120,7 +113,7 @@ class PathCounts:
         while depth < UNSEEN:
             if self._may_part and depth >= ALONE_LEVELS:
                 self._may_part = False
-                found = sum(self._over_vertices(count_found, self._level[:num_sources], UNSEEN))
+                found = sum(over_vertices(self._sweeps, count_found, self._level[:num_sources], UNSEEN))
                 if found < ALONE_SHARE * self._sizes[1 : depth + 1, 0].sum():
                     return None
             if depth and self._is_small(depth):  # the neighbours of sources are often many
@@ -152,17 +145,20 @@ class PathCounts:
         """Find the levels after one that are small; returns how many, and whether there are no more at all."""
         most, num = min(UNSEEN, depth + (ALONE_LEVELS if self._may_part else LISTED_LEVELS)) - depth, 0
         self._next.fill(0)
+        num_front = kernels.list_front(self._front, self._vertices[0])
         while num < most:
-            num_front = kernels.list_front(self._front, self._vertices[0])
-            more, why, is_out, piece, are_small = kernels.count_listed(
+            more, why, is_out, piece, are_small, num_front = kernels.count_listed(
                 self._out.pieces, self._in.pieces, self._front, self._paths, self._next, self._unseen, self._level, depth + num + 1,
                 self._vertices, num_front, self._sizes[depth + num + 1 :], most - num,
             )  # fmt: skip
-            num += more
+            num, table = num + more, self._out if is_out else self._in
             self._scales.keep_small(depth + num, self._front, self._paths, are_small=are_small)
             if are_small and why != MISSING:
                 return num, why == DONE
-            if are_small and not (self._out if is_out else self._in).bring(piece):
+            if more:
+                for one in {self._out, self._in}:
+                    one.found(int(self._sizes[depth + num - more + 1 : depth + num + 1, 0].sum()))
+            if are_small and not table.bring(piece):
                 more, is_over, are_small = self._rows.count(
                     self._front, self._paths, self._next, self._unseen, self._level, depth + num + 1, self._vertices,
                     self._sizes[depth + num : depth + most + 1],
@@ -173,7 +169,7 @@ class PathCounts:
 
     def _accumulate(self, last: int) -> None:
         """Add up dependencies, from the last level but one to the first; on the sources themselves none counts."""
-        self._over_vertices(kernels.invert_last, self._front, self._paths)
+        over_vertices(self._sweeps, kernels.invert_last, self._front, self._paths)
         self._scales.match(last, self._front, self._paths)
         depth = last - 1
         while depth > 0:
@@ -182,7 +178,7 @@ class PathCounts:
             if num:
                 self._scales.match(depth + 1, self._front, self._paths)
             if not is_done:
-                self._over_vertices(kernels.find_level, self._level, depth, self._next)
+                over_vertices(self._sweeps, kernels.find_level, self._level, depth, self._next)
                 mine = [self._next, self.centrality]
                 self._pull(kernels.add_dependencies, [self._front, self._paths], mine, lists="out", only=self._next)
                 self._front, self._next = self._next, self._front
@@ -198,14 +194,16 @@ class PathCounts:
         ends = np.append(0, np.cumsum(sizes[num - 1 :: -1, 0]))
         kernels.list_levels(self._level, depth - num + 1, vertices, self._words, ends)
         done, why = 0, MISSING
+        self._next.fill(0)
         while why == MISSING and done < num:
-            self._next.fill(0)
             more, why, piece = kernels.add_listed(
                 table.pieces, self._front, self._paths, self._next, self.centrality, vertices, self._words, ends[: num - done + 1],
                 self._most,
             )  # fmt: skip
             if more:
                 self._front, self._next = self._next, self._front
+                self._next.fill(0)
+                table.found(int(ends[num - done] - ends[num - done - more]))
             done += more
             if why == MISSING and not table.bring(piece):
                 one = slice(*ends[num - done - 1 : num - done + 1].tolist())
@@ -222,8 +220,3 @@ class PathCounts:
 
     def _is_small(self, depth: int) -> bool:
         return bool(self._sizes.item(depth, 0) + self._sizes.item(depth, 1) <= self._most)
-
-
-def _over_vertices(sweeps: Sweeps, kernel: Any, *arguments: Any) -> list[Any]:
-    """Not a method: scales that hold one would keep all arrays until garbage is collected."""
-    return sweeps.vertices(lambda a, z: kernel(*arguments, a, z), VERTEX_SECONDS * sweeps.store.num_rows)

@@ -11,7 +11,7 @@ from oocgraph.engine.sweeps import Needs
 from oocgraph.kernels import betweenness as kernels
 from oocgraph.kernels.betweenness import LANES, WORD
 from oocgraph.kernels.piece_rows import empty_pieces
-from oocgraph.sparse.edge_stream import table_bytes
+from oocgraph.sparse.piece_table import table_bytes
 from oocgraph.store.graph import CSRStore
 
 

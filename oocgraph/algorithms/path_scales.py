@@ -6,16 +6,23 @@ huge, and its dependencies in the scale of the level before. Betweenness needs o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from oocgraph.algorithms.lone_paths import too_many_paths
+from oocgraph.engine.sweeps import Sweeps
 from oocgraph.kernels import betweenness as kernels
 from oocgraph.kernels.betweenness import WORD
-from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
+
+VERTEX_SECONDS = 1e-8
+"""About what a vertex takes when its levels or paths are looked at."""
+
+
+def over_vertices(sweeps: Sweeps, kernel: Any, *arguments: Any) -> list[Any]:
+    """Return what a kernel makes of ranges of all vertices."""
+    return sweeps.vertices(lambda start, stop: kernel(*arguments, start, stop), VERTEX_SECONDS * sweeps.store.num_rows)
 
 
 class PathScales:
@@ -23,10 +30,8 @@ class PathScales:
 
     Parameters
     ----------
-    store
-        Graph that is searched; errors name it.
-    over_vertices
-        Function that calls a kernel for each range of vertices and returns the list of results.
+    sweeps
+        Over the graph that is searched.
     num_levels
         Largest number of levels.
 
@@ -36,8 +41,8 @@ class PathScales:
         Lanes in which each level is scaled.
     """
 
-    def __init__(self, store: CSRStore, over_vertices: Callable[..., list[Any]], num_levels: int) -> None:
-        self._store, self._over_vertices = store, over_vertices
+    def __init__(self, sweeps: Sweeps, num_levels: int) -> None:
+        self._sweeps = sweeps
         self.lanes: Array = np.zeros(num_levels, WORD)
 
     def keep_small(self, depth: int, front: Array, paths: Array, *, are_small: bool) -> None:
@@ -50,14 +55,14 @@ class PathScales:
         """
         if are_small:
             return
-        self.lanes[depth] = np.bitwise_or.reduce(self._over_vertices(kernels.find_huge, front, paths))
-        if not all(self._over_vertices(kernels.scale_down, front, paths, WORD(self.lanes[depth]))):
-            raise too_many_paths(self._store)
+        self.lanes[depth] = np.bitwise_or.reduce(over_vertices(self._sweeps, kernels.find_huge, front, paths))
+        if not all(over_vertices(self._sweeps, kernels.scale_down, front, paths, WORD(self.lanes[depth]))):
+            raise too_many_paths(self._sweeps.store)
 
     def match(self, depth: int, front: Array, paths: Array) -> None:
         """Bring the dependencies of a level, which is the front, to the scale of the level before it."""
         if self.lanes[depth]:
-            self._over_vertices(kernels.scale_down, front, paths, WORD(self.lanes[depth]))
+            over_vertices(self._sweeps, kernels.scale_down, front, paths, WORD(self.lanes[depth]))
 
     def num_together(self, depth: int, are_too_many: Array) -> int:
         """Return how many levels, counted down from `depth`, one call may pass: the first scaled one is the last of them.

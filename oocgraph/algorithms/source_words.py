@@ -31,7 +31,7 @@ from oocgraph.engine.sweeps import Lists, Needs, Rows, Selection, Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import words as kernels
 from oocgraph.memory import format_bytes
-from oocgraph.sparse.edge_stream import PieceTable, table_bytes
+from oocgraph.sparse.piece_table import PieceTable, table_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 

@@ -33,8 +33,8 @@ from oocgraph.kernels.grouping import count_groups, order_by_group
 from oocgraph.kernels.piece_rows import empty_pieces
 from oocgraph.memory import SPARE_BYTES, host_bytes
 from oocgraph.sorting import load_sorts
-from oocgraph.sparse.edge_stream import table_bytes
 from oocgraph.sparse.partial import PartialCSR
+from oocgraph.sparse.piece_table import table_bytes
 from oocgraph.store.beside import folder_beside
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.in_memory import graph_of_rows

@@ -33,8 +33,9 @@ from oocgraph.kernels import selection
 from oocgraph.memory import SLACK_BYTES, Budget, device_bytes_read, page_cache_bytes
 from oocgraph.results.writer import writing_bytes
 from oocgraph.sparse import edge_stream
-from oocgraph.sparse.edge_stream import READ_AHEAD, EdgeStream, PieceTable, Ranges, pieces_bytes
+from oocgraph.sparse.edge_stream import READ_AHEAD, EdgeStream, Ranges, pieces_bytes
 from oocgraph.sparse.partial import PartialCSR
+from oocgraph.sparse.piece_table import PieceTable
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.gather import checksum_bytes
 from oocgraph.store.graph import CSRStore
@@ -415,7 +416,7 @@ class Sweeps:
         return [stream.piece(i) for i in range(len(stream.parts))]
 
     def table(self, lists: Lists = "in") -> PieceTable:
-        """Return where rows are that stay in memory, for kernels that go from row to row (in this process only)."""
+        """Return where rows are in memory, for kernels that go from row to row (in this process only)."""
         return PieceTable(self._streamed.stream(self._those(lists)))
 
     def batches(self, lists: Lists = "in") -> list[tuple[range, slice]]:

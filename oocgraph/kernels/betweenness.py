@@ -90,35 +90,11 @@ def list_front(front: Any, vertices: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def count_listed(
+def _count_levels(
     out_pieces: Any, in_pieces: Any, front: Any, paths: Any, new: Any, unseen: Any, level: Any, depth: Any, vertices: Any,
     num_vertices: Any, sizes: Any, num_levels: Any,
 ) -> Any:  # fmt: skip
-    """Find levels of few vertices, as `count_paths` does, from a front that is listed, one after the other.
-
-    Parameters
-    ----------
-    out_pieces, in_pieces : oocgraph.kernels.piece_rows.Pieces
-        Lists ``out``, which tell who may be found, and ``in``.
-    front, new : (num_vertices,) uint8
-        Lanes of the level before, which is updated with each that is found, the last one that has any vertices in the end; 0, before and
-        afterwards.
-    paths, unseen, level, depth
-        Of `count_paths`, all vertices; `depth` of the first level.
-    vertices : (2, most) int64
-        The front, in ``vertices[0]``; changed. At most so many vertices and edges has a level that is not left to others.
-    num_vertices : int
-        Length of the front.
-    sizes : (num_levels, 2) int64
-        Out: how many vertices are found on each level, and entries of their rows.
-    num_levels : int
-        Levels to find at most.
-
-    Returns
-    -------
-    (num, why, is_out, piece, are_small): levels that are found, and why there are no more; of which lists which piece is missing; whether
-    no number of paths of the last one is `HUGE`, else there may be more.
-    """
+    """See `count_listed`; the front is in ``vertices[num % 2]`` afterwards."""
     num, most = 0, vertices.shape[1]
     sums, rows = np.zeros(LANES), np.empty(HELD, out_pieces.kind.dtype)
     here, there = vertices[0], vertices[1]
@@ -171,6 +147,45 @@ def count_listed(
         if not are_small:
             return num, DONE, False, 0, False
     return num, FULL, False, 0, True
+
+
+@nb.njit(nogil=True, cache=True)
+def count_listed(
+    out_pieces: Any, in_pieces: Any, front: Any, paths: Any, new: Any, unseen: Any, level: Any, depth: Any, vertices: Any,
+    num_vertices: Any, sizes: Any, num_levels: Any,
+) -> Any:  # fmt: skip
+    """Find levels of few vertices, as `count_paths` does, from a front that is listed, one after the other.
+
+    Parameters
+    ----------
+    out_pieces, in_pieces : oocgraph.kernels.piece_rows.Pieces
+        Lists ``out``, which tell who may be found, and ``in``.
+    front, new : (num_vertices,) uint8
+        Lanes of the level before, which is updated with each that is found, the last one that has any vertices in the end; 0, before and
+        afterwards.
+    paths, unseen, level, depth
+        Of `count_paths`, all vertices; `depth` of the first level.
+    vertices : (2, most) int64
+        The front, in ``vertices[0]``, before and afterwards. At most so many vertices and edges has a level that is not left to others.
+    num_vertices : int
+        Length of the front.
+    sizes : (num_levels, 2) int64
+        Out: how many vertices are found on each level, and entries of their rows.
+    num_levels : int
+        Levels to find at most.
+
+    Returns
+    -------
+    (num, why, is_out, piece, are_small, num_vertices): levels that are found, and why there are no more; of which lists which piece is
+    missing; whether no number of paths of the last one is `HUGE`, else there may be more; length of the front.
+    """
+    num, why, is_out, piece, are_small = _count_levels(
+        out_pieces, in_pieces, front, paths, new, unseen, level, depth, vertices, num_vertices, sizes, num_levels
+    )
+    if num:
+        num_vertices = sizes[num - 1, 0]
+        vertices[0, :num_vertices] = vertices[num % 2, :num_vertices]
+    return num, why, is_out, piece, are_small, num_vertices
 
 
 @nb.njit(nogil=True, cache=True)

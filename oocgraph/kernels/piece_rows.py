@@ -1,6 +1,6 @@
 """Rows of pieces that are in memory, for compiled code that goes from row to row: levels of few vertices are found in it, many in a call.
 
-In: a table of pieces (`oocgraph.sparse.edge_stream.PieceTable`) and a row. Out: its neighbours, or which piece has yet to be read.
+In: a table of pieces (`oocgraph.sparse.piece_table.PieceTable`) and a row. Out: its neighbours, or which piece has yet to be read.
 """
 
 from __future__ import annotations

@@ -21,14 +21,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from oocgraph.kernels.piece_rows import BLOCK_ROWS, Pieces
 from oocgraph.memory import Budget
 from oocgraph.sparse.balanced import balanced_partition, cut
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.sparse.stored import StoredMatrix
 from oocgraph.store.arrays import aligned, decoded_bytes
-from oocgraph.store.columns import distinct
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.rows import damaged_rows
 from oocgraph.team import team_of
 from oocgraph.types import PAGE_BYTES, Array
 
@@ -82,6 +81,8 @@ class EdgeStream:
         The values, in messages.
     bytes_requested : int
         Asked of the store's files so far.
+    num_loans : int
+        How often buffers were lent (`lend_buffers`), or were taken back.
 
     Raises
     ------
@@ -94,6 +95,7 @@ class EdgeStream:
         entries: tuple[int, int] | None = None, resident: Array | None = None, whole_rows: bool = False,
     ) -> None:  # fmt: skip
         self.threads, self.bytes_requested = threads, 0
+        self._store, self._group = store, "in" if transpose and store.attributes.directed else "out"
         self.values_name = f"{column and store.attributes.input_column(column)} of {store.url}"
         self._direct = False  # whether pieces are read around the page cache
         matrix = stored_matrix(store, transpose=transpose, column=column)
@@ -124,6 +126,8 @@ class EdgeStream:
         self._buffers: queue.SimpleQueue[dict[str, Array]] = queue.SimpleQueue()
         for _ in range(self._num_workers):
             self._buffers.put({})
+        self._lent: list[dict[str, Array]] = []
+        self.num_loans = 0
 
     @property
     def num_kept(self) -> int:
@@ -203,7 +207,7 @@ class EdgeStream:
             with self.piece(i) as part:
                 return [use(part)]
         with self._lent_buffers() as buffers:
-            return [use(self._read_rows(i, first, stop, buffers)) for first, stop in rows.tolist()]
+            return [use(self._rows_of_piece(i, first, stop, buffers)) for first, stop in rows.tolist()]
 
     @contextmanager
     def piece(self, i: int) -> Iterator[PartialCSR]:
@@ -222,31 +226,88 @@ class EdgeStream:
         with self._lent_buffers() as buffers:
             yield self._read(i, buffers)
 
+    @property
+    def can_lend(self) -> bool:
+        """Whether there is memory into which pieces of neighbours alone are read."""
+        return self._is_plain and {"indices", "pointers"} == {*self._lengths}
+
+    def lend_buffers(self) -> list[dict[str, Array]]:
+        """Lend the memory into which pieces are read, for rows that are read meanwhile (`read_rows`); none, if not `can_lend`.
+
+        Once a piece is read, or it is lent again, `num_loans` is another number, and what is in the memory another's.
+        """
+        self._take_back()
+        if self.can_lend:
+            for _ in range(self._num_workers):
+                self._lent.append(self._buffers.get())
+                self._make(self._lent[-1])
+        return self._lent
+
+    def _take_back(self) -> None:
+        with self._counting:
+            self.num_loans += bool(self._lent)
+            for buffers in self._lent:
+                self._buffers.put(buffers)
+            self._lent = []
+
     @contextmanager
     def _lent_buffers(self) -> Iterator[dict[str, Array]]:
+        self._take_back()
         buffers = self._buffers.get()
         try:
-            if not buffers and self._is_plain:
-                buffers |= {name: self._buffer(name) for name in self._lengths}
+            self._make(buffers)
             yield buffers
         finally:
             self._buffers.put(buffers)
 
-    def _read_rows(self, i: int, first: int, stop: int, buffers: dict[str, Array]) -> PartialCSR:
+    def _make(self, buffers: dict[str, Array]) -> None:
+        if not buffers and self._is_plain:
+            buffers |= {name: self._buffer(name) for name in self._lengths}
+
+    def read_rows(self, i: int, first: int, stop: int, buffers: Mapping[str, Array]) -> tuple[Array, Array] | None:
+        """Return pointers and neighbours of rows ``first .. stop - 1`` of a piece, read through the page cache into `buffers`.
+
+        None, where these have no room for the neighbours.
+
+        Raises
+        ------
+        CorruptStoreError
+            The store cannot be read, rows are not where the piece is, or a neighbour is no vertex.
+        """
+        pointers = self._pointers(i, first, stop, buffers)
+        start, end = pointers.item(0), pointers.item(-1)
+        if end - start > buffers["indices"].size:
+            return None
+        indices = self._neighbours(i, start, end)
+        with self._counting:
+            self.bytes_requested += pointers.nbytes + indices.nbytes
+        return pointers, indices if isinstance(indices, np.ndarray) else indices.read(buffers["indices"])
+
+    def _rows_of_piece(self, i: int, first: int, stop: int, buffers: Mapping[str, Array]) -> PartialCSR:
         """Read rows ``first .. stop - 1`` of a piece, through the page cache."""
-        part = self.parts[i]
-        pointers = part.pointers[first - part.first_line : stop + 1 - part.first_line].read(buffers.get("pointers"))
-        start, end = int(pointers[0]), int(pointers[-1])
-        here = slice(start - part.start, end - part.start)
+        part, pointers = self.parts[i], self._pointers(i, first, stop, buffers)
+        start, end = pointers.item(0), pointers.item(-1)
+        values = None if part.values is None else part.values[start - part.start : end - part.start]
         unread = replace(
-            part, start=start, stop=end, first_line=first, stop_line=stop, pointers=pointers,
-            values=None if part.values is None else part.values[here],
-            indices=self._resident[start:end] if i < self._num_resident else part.indices[here],
+            part, start=start, stop=end, first_line=first, stop_line=stop, pointers=pointers, values=values,
+            indices=self._neighbours(i, start, end),
         )  # fmt: skip
         rows = unread.load(buffers)
         with self._counting:
             self.bytes_requested += sum(array.nbytes for name, array in _fields(rows) if not self._has(i, name))
         return rows
+
+    def _pointers(self, i: int, first: int, stop: int, buffers: Mapping[str, Array]) -> Array:
+        part = self.parts[i]
+        pointers: Array = part.pointers[first - part.first_line : stop + 1 - part.first_line].read(buffers.get("pointers"))
+        if not part.start <= pointers[0] <= pointers[-1] <= part.stop:
+            raise damaged_rows(self._store, self._group)
+        return pointers
+
+    def _neighbours(self, i: int, start: int, end: int) -> Any:
+        """Return neighbours of a piece: in memory elsewhere, or a slice of the store."""
+        part = self.parts[i]
+        return self._resident[start:end] if i < self._num_resident else part.indices[start - part.start : end - part.start]
 
     def _read(self, i: int, buffers: dict[str, Array]) -> PartialCSR:
         part = self.parts[i]
@@ -288,62 +349,6 @@ class EdgeStream:
         if num_kept:
             budget.reserve("resident edges", int(ends[num_kept - 1]))
         return num_kept
-
-
-class PieceTable:
-    """Where pieces that are kept are in memory, for compiled code that goes from row to row (`whole_rows`).
-
-    Attributes
-    ----------
-    pieces : Pieces
-    values : (0,) of the dtype of values, bools as bytes, or None
-    """
-
-    def __init__(self, stream: EdgeStream) -> None:
-        self._stream, parts = stream, stream.parts
-        firsts = np.array([*(part.first_line for part in parts), stream.part.stop_line], np.int64)
-        blocks = np.searchsorted(firsts, np.arange(0, firsts[-1], BLOCK_ROWS), side="right") - 1
-        self.pieces = Pieces(firsts, blocks.astype(np.int32), np.zeros((len(parts), 4), np.int64), np.empty(0, parts[0].indices.dtype))
-        kind = None if parts[0].values is None else parts[0].values.dtype
-        self.values = None if kind is None else np.empty(0, np.uint8 if kind == np.bool_ else kind.newbyteorder("="))
-
-    def bring(self, i: int) -> bool:
-        """Enter a piece, and read it first if it was not read; returns whether it stays in memory.
-
-        Raises
-        ------
-        CorruptStoreError
-            As of `EdgeStream.piece`.
-        """
-        if i >= self._stream.num_kept:
-            return False
-        with self._stream.piece(i) as part:
-            assert (part.pointers.dtype, part.indices.dtype) == (np.int64, self.pieces.kind.dtype)
-            values = 0 if part.values is None else part.values.ctypes.data
-            self.pieces.places[i] = part.pointers.ctypes.data, part.indices.ctypes.data, part.start, values
-        return True
-
-    def bring_all(self) -> None:
-        """Enter all pieces, all of which stay in memory.
-
-        Raises
-        ------
-        CorruptStoreError
-            As of `EdgeStream.piece`.
-        """
-        for i in range(len(self._stream.parts)):
-            stays = self.bring(i)
-            assert stays
-
-    def bring_rows(self, rows: Array) -> bool:
-        """Enter the pieces of some rows that stay in memory; returns whether there were any."""
-        pieces = distinct(np.searchsorted(self.pieces.firsts, rows, side="right") - 1).tolist()
-        return any([self.bring(i) for i in pieces if i < self._stream.num_kept])
-
-
-def table_bytes(num_rows: int) -> int:
-    """Return what it takes to make a `PieceTable`."""
-    return 36 * (num_rows // BLOCK_ROWS + 1)
 
 
 def _fields(part: PartialCSR) -> list[tuple[str, Any]]:

@@ -20,7 +20,7 @@ from oocgraph.algorithms.lone_paths import LonePaths
 from oocgraph.algorithms.path_counts import PathCounts
 from oocgraph.engine import sweeps as sweeps_module
 from oocgraph.errors import ArgumentError, BudgetError, CorruptStoreError
-from oocgraph.sparse import edge_stream
+from oocgraph.sparse import edge_stream, piece_table
 from tests.graphs import hubs
 from tests.stores import string_store
 
@@ -117,14 +117,14 @@ def test_no_bit_depends_on_which_levels_are_listed(tmp_path, monkeypatch, direct
     """Whose pieces of rows stay in memory or do not."""
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 10)
     graph = ladder(tmp_path / "g.zarr", directed=directed)
-    bring, found, listed = edge_stream.PieceTable.bring, [], []
+    bring, found, listed = piece_table.PieceTable.bring, [], []
     counted = path_counts.PathCounts._count_listed
     monkeypatch.setattr(path_counts.PathCounts, "_count_listed", lambda self, depth: listed.append(counted(self, depth)) or listed[-1])
     search_alone(monkeypatch, alone=False)
     for most, stays in ((0, True), (40, True), (1 << 14, True), (1 << 14, False), (500, False)):
         with monkeypatch.context() as patch:
             list_levels(patch, most)
-            patch.setattr(edge_stream.PieceTable, "bring", lambda self, i, stays=stays: (stays or i != 2) and bring(self, i))
+            patch.setattr(piece_table.PieceTable, "bring", lambda self, i, stays=stays: (stays or i != 2) and bring(self, i))
             result = oocgraph.betweenness_centrality(graph, 12, seed=3)
         found.append((result.depth, result.centrality.tobytes(), sum(num for num, _ in listed)))
         listed.clear()
@@ -141,7 +141,7 @@ def test_no_bit_depends_on_which_rows_are_read_by_themselves(tmp_path, monkeypat
     search_alone(monkeypatch, alone=False)
     expected = oocgraph.betweenness_centrality(graph, 12, seed=3)
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 10)
-    monkeypatch.setattr(edge_stream.PieceTable, "bring", lambda self, i: False)
+    monkeypatch.setattr(piece_table.PieceTable, "bring", lambda self, i: False)
     counted, added, (count, add) = [], [], (path_rows.PathRows.count, path_rows.PathRows.add)
     monkeypatch.setattr(path_rows.PathRows, "count", lambda *of: counted.append(count(*of)) or counted[-1])
     monkeypatch.setattr(path_rows.PathRows, "add", lambda *of: added.append(add(*of)) or added[-1])
@@ -170,7 +170,7 @@ def test_more_neighbours_than_are_listed_are_left_to_sweeps(tmp_path, monkeypatc
     search_alone(monkeypatch, alone=False)
     expected = oocgraph.betweenness_centrality(graph)
     list_levels(monkeypatch, 100)
-    monkeypatch.setattr(edge_stream.PieceTable, "bring", lambda self, i: False)
+    monkeypatch.setattr(piece_table.PieceTable, "bring", lambda self, i: False)
     marked, kernels = [], vars(path_rows.kernels)
     spied = {**kernels, "mark_read": lambda *of: marked.append((of[1][-1], of[6].size)) or kernels["mark_read"](*of)}
     monkeypatch.setattr(path_rows, "kernels", SimpleNamespace(**spied))
@@ -321,12 +321,12 @@ def test_more_paths_than_a_number_can_count_are_counted(tmp_path, monkeypatch, d
     graph = oocgraph.build_csr((names[source], names[target]), tmp_path / "g.zarr", directed=directed, num_vertices=n)
     sources = np.argsort(names)[Random(3).sample(range(n), 6)]
     expected = dependencies(source, target, sources, directed=directed)
-    found, bring = [], edge_stream.PieceTable.bring
+    found, bring = [], piece_table.PieceTable.bring
     for alone, most, stays in ((True, None, True), (False, 0, True), (False, 1 << 14, True), (False, 1 << 14, False)):
         with monkeypatch.context() as patch:
             search_alone(patch, alone=alone)
             list_levels(patch, most)
-            patch.setattr(edge_stream.PieceTable, "bring", lambda self, i, stays=stays: stays and bring(self, i))
+            patch.setattr(piece_table.PieceTable, "bring", lambda self, i, stays=stays: stays and bring(self, i))
             result = oocgraph.betweenness_centrality(graph, 6, seed=3, normalized=False)
         found.append(result.of(names))
         assert result.depth > 1000
