@@ -24,6 +24,9 @@ LISTED_SHARE, LEAST_LISTED, ENTRY_BYTES = 8, 1 << 12, 16
 """Of the vertices one in so many, or so many, are the vertices and edges of a level that is listed at the most, which one thread finds as
 fast as two look through all words; bytes of a vertex and its word."""
 
+MOST_BROUGHT = 1 << 19
+"""The same, at the least, where edges do not stay in memory: the others look for rows in all words, and read what they find."""
+
 LISTED_LEVELS, LEAST_ROOM = 1 << 10, 1 << 16
 """Levels that are found in one call, at the most: a vector of 64 counts each. Vertices that lists have room for, at the least."""
 
@@ -79,7 +82,9 @@ class ListedFront:
 
     def begin(self, frontier: Array, num: int, lists: Lists) -> bool:
         """List a frontier, of no more than `num` vertices, and clear its words, if it may be listed."""
-        if not self._sweeps.can_select or num > min(self._most, self._sweeps.most_rows(lists) or self._most):
+        if not self._sweeps.can_select or num > self._most:
+            return False
+        if num > (self._sweeps.most_rows(lists) or self._most) and not self._sweeps.can_bring(lists):
             return False
         self._here = slice(kernels.list_words(frontier, self.vertices, self.words))
         return True
@@ -102,10 +107,10 @@ class ListedFront:
         size = self._here.stop - (self._here.start or 0)
         vertices[:size], words[:size] = self.listed
         ends[1] = size
-        num, why, piece = 0, MISSING, 0
+        num, why, piece, most = 0, MISSING, 0, self._most if table.are_kept else max(self._most, MOST_BROUGHT)
         while not num and why == MISSING:
             num, why, piece = kernels.push_listed(
-                table.pieces, seen, found, vertices, words, ends, self.counts, self._most, min(LISTED_LEVELS, most_levels)
+                table.pieces, seen, found, vertices, words, ends, self.counts, most, min(LISTED_LEVELS, most_levels)
             )
             if num:
                 table.found(int(ends[num]))

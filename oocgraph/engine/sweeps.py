@@ -381,6 +381,10 @@ class Sweeps:
         """Return how many rows can be read by themselves (`rows`) in less time than all, in this process; 0: none can be."""
         return self._streamed.most_rows(self._those(lists))
 
+    def can_bring(self, lists: Lists) -> bool:
+        """Whether a `table` finds rows in memory that do not stay there (in this process only)."""
+        return self._streamed.stream(self._those(lists)).can_lend
+
     def rows(self, vertices: Array, lists: Lists, *, whole_rows: bool = False) -> Iterator[tuple[slice, Array, Array]]:
         """Read rows by themselves, some at a time (`Needs.selects`; in this process only).
 

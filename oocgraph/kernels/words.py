@@ -141,12 +141,14 @@ def push_listed(pieces: Any, seen: Any, found: Any, vertices: Any, words: Any, e
             return level, MISSING, missing
         if work > most:
             return level, GROWN, 0
-        if work > vertices.size - stop:
-            return level, FULL, 0
         top = stop
         for i in range(begin, stop):
             v = np.int64(vertices[i])
             low, high, indices = row_of(pieces, v, piece_of(pieces, v))
+            if high - low > vertices.size - top:
+                for j in range(stop, top):
+                    found[vertices[j]] = _NONE
+                return level, FULL if level else GROWN, 0
             top = _give(words[i], indices, low, high, seen, found, vertices, top)
         settle_listed(seen, found, vertices, words, stop, top, counts[level])
         level += 1

@@ -79,6 +79,11 @@ class PieceTable:
             self._pieces.places[i] = part.pointers.ctypes.data, part.indices.ctypes.data, part.start, values
         return True
 
+    @property
+    def are_kept(self) -> bool:
+        """Whether all pieces stay in memory once they were brought."""
+        return self.stays(len(self._stream.parts) - 1)
+
     def stays(self, i: int) -> bool:
         """Whether a piece stays in memory once it was brought."""
         return i < self._stream.num_kept
