@@ -187,7 +187,7 @@ def known_keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _drop_locals(error: BaseException) -> None:
-    """Clear the frames of this package that an error has passed: who keeps the error, as notebooks do, would keep arrays of all vertices.
+    """Clear the frames of this package that an error has passed: an error that is kept, as notebooks do, would keep arrays of all vertices.
 
     Python's development mode (``python -X dev``) leaves them for a debugger.
     """
