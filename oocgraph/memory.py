@@ -44,7 +44,7 @@ SLACK_BYTES = 12 << 20
 """Interpreter objects, thread stacks and allocator slack of a run, charged to the budget; measured 4 - 9 MiB."""
 
 PROGRAM_BYTES = 256 << 20
-"""What the interpreter, imports and compiled kernels take at the most; what a process holds beyond that, its user has made."""
+"""What the interpreter, imports and compiled kernels take at the most; what a process holds beyond that, its users have made."""
 
 SPARE_BYTES = 8 << 20
 """Bytes that a refusal adds to the budget it names, because the process that tries again holds a little more before the run begins."""
@@ -227,13 +227,15 @@ class Budget:
             self.baseline_bytes = bytes_before(self.limit_bytes)
 
     @property
-    def baseline(self) -> str:
-        """What the process holds before the run, in words."""
-        return f"{'tables, results and imports' if self._holds_more else 'interpreter and imports'} {format_bytes(self.baseline_bytes)}"
+    def baseline_text(self) -> str:
+        """What the process holds before the run, for a refusal."""
+        return f"{'memory in use already' if self._holds_more else 'interpreter and imports'} {format_bytes(self.baseline_bytes)}"
 
     def remedy(self, needed_bytes: int) -> str:
         """Return the remedy of a refusal, as `enough_memory` does: to hold less before the run, too, where that is more than a program."""
-        return ("drop tables and results that are not needed any more, or " if self._holds_more else "") + enough_memory(needed_bytes)
+        return ("drop tables, results and runtimes that are not needed any more, or " if self._holds_more else "") + enough_memory(
+            needed_bytes
+        )
 
     @property
     def _holds_more(self) -> bool:
@@ -353,8 +355,8 @@ class Budget:
             _refused.set()
             name, size = max(self.alternatives.items(), key=lambda one: one[1])
             raise BudgetError(
-                f"{name} needs {format_bytes(size)} beside the {self.baseline}, but the memory budget is {format_bytes(self.limit_bytes)}; "
-                f"{self.remedy(self.named_bytes)}"
+                f"{name} needs {format_bytes(size)} beside the {self.baseline_text}, but the memory budget is "
+                f"{format_bytes(self.limit_bytes)}; {self.remedy(self.named_bytes)}"
             )
 
     def _has_room(self, num_bytes: int) -> bool:
@@ -368,7 +370,7 @@ class Budget:
         _refused.set()
         raise BudgetError(
             f"{what} but only {format_bytes(max(0, self.available_bytes))} of the memory budget "
-            f"{format_bytes(self.limit_bytes)} are left ({self.baseline}{', ' + held if held else ''}); {self.remedy(need)}"
+            f"{format_bytes(self.limit_bytes)} are left ({self.baseline_text}{', ' + held if held else ''}); {self.remedy(need)}"
         )
 
     def alternatively(self, name: str, num_bytes: int) -> None:

@@ -95,7 +95,7 @@ def test_what_the_user_holds_is_told_from_the_program(num_bytes):
         with pytest.raises(BudgetError) as error:
             refused(budget)
         messages.append(str(error.value))
-    held = "interpreter and imports 256.0 MiB" if num_bytes == 256 << 20 else "tables, results and imports 300.0 MiB"
+    held = "interpreter and imports 256.0 MiB" if num_bytes == 256 << 20 else "memory in use already 300.0 MiB"
     assert all(held in message for message in messages)
-    remedy = "; " if num_bytes == 256 << 20 else "; drop tables and results that are not needed any more, or "
+    remedy = "; " if num_bytes == 256 << 20 else "; drop tables, results and runtimes that are not needed any more, or "
     assert all(f"{remedy}set memory_budget to at least" in message for message in messages)

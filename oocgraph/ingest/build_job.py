@@ -244,7 +244,7 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: 
     if least > budget.available_bytes - (0 if threads <= most_workers(LEAST_THREADS) else budget.available_bytes // 6):
         need = budget.promised_bytes + least
         raise BudgetError(
-            f"the build needs {format_bytes(least)} beside the {budget.baseline}, "
+            f"the build needs {format_bytes(least)} beside the {budget.baseline_text}, "
             f"but the memory budget is {format_bytes(budget.limit_bytes)}; {budget.remedy(need)}"
         )
     budget.reserve("build", fixed + threads * READER_BYTES)
