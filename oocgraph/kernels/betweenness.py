@@ -90,66 +90,6 @@ def list_front(front: Any, vertices: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def _count_levels(
-    out_pieces: Any, in_pieces: Any, front: Any, paths: Any, new: Any, unseen: Any, level: Any, depth: Any, vertices: Any,
-    num_vertices: Any, sizes: Any, num_levels: Any,
-) -> Any:  # fmt: skip
-    """See `count_listed`; the front is in ``vertices[num % 2]`` afterwards."""
-    num, most = 0, vertices.shape[1]
-    sums, rows = np.zeros(LANES), np.empty(HELD, out_pieces.kind.dtype)
-    here, there = vertices[0], vertices[1]
-    while num < num_levels:
-        work, missing = work_of(out_pieces, here[:num_vertices], most)
-        if missing >= 0:
-            return num, MISSING, True, missing, True
-        if work > most:
-            return num, GROWN, True, 0, True
-        top = 0
-        for i in range(num_vertices):
-            v = here[i]
-            piece = piece_of(out_pieces, v)
-            low, high, indices = row_of(out_pieces, v, piece)
-            for e in range(low, high):
-                w = np.int64(indices[e])
-                lanes = front[v] & unseen[w]
-                if lanes:
-                    there[top] = w
-                    top += new[w] == 0
-                    new[w] |= lanes
-        work, missing = work_of(in_pieces, there[:top], most)
-        if missing >= 0 or work > most:
-            for i in range(top):
-                new[there[i]] = 0
-            return num, MISSING if missing >= 0 else GROWN, False, missing, True
-        found, are_small = 0, True
-        for i in range(top):
-            w = there[i]
-            piece = piece_of(in_pieces, w)
-            low, high, indices = row_of(in_pieces, w, piece)
-            lanes = _add_neighbours(low, high, indices, front, unseen[w], paths, sums, rows)
-            new[w] = lanes
-            if lanes:
-                unseen[w] &= ~lanes
-                are_small &= _note_found(w, lanes, sums, paths, level, depth + num)
-                there[found] = w
-                found += 1
-        if not found:
-            return num, DONE, False, 0, True
-        for i in range(num_vertices):
-            front[here[i]] = 0
-        for i in range(found):
-            front[there[i]] = new[there[i]]
-            new[there[i]] = 0
-        sizes[num, 0], sizes[num, 1] = found, work - top
-        num += 1
-        num_vertices = found
-        here, there = there, here
-        if not are_small:
-            return num, DONE, False, 0, False
-    return num, FULL, False, 0, True
-
-
-@nb.njit(nogil=True, cache=True)
 def count_listed(
     out_pieces: Any, in_pieces: Any, front: Any, paths: Any, new: Any, unseen: Any, level: Any, depth: Any, vertices: Any,
     num_vertices: Any, sizes: Any, num_levels: Any,
@@ -179,12 +119,59 @@ def count_listed(
     (num, why, is_out, piece, are_small, num_vertices): levels that are found, and why there are no more; of which lists which piece is
     missing; whether no number of paths of the last one is `HUGE`, else there may be more; length of the front.
     """
-    num, why, is_out, piece, are_small = _count_levels(
-        out_pieces, in_pieces, front, paths, new, unseen, level, depth, vertices, num_vertices, sizes, num_levels
-    )
-    if num:
-        num_vertices = sizes[num - 1, 0]
-        vertices[0, :num_vertices] = vertices[num % 2, :num_vertices]
+    num, most = 0, vertices.shape[1]
+    sums, rows = np.zeros(LANES), np.empty(HELD, out_pieces.kind.dtype)
+    here, there = vertices[0], vertices[1]
+    why, is_out, piece, are_small = FULL, False, 0, True
+    while num < num_levels and are_small:
+        work, missing = work_of(out_pieces, here[:num_vertices], most)
+        if missing >= 0 or work > most:
+            why, is_out, piece = MISSING if missing >= 0 else GROWN, True, missing
+            break
+        top = 0
+        for i in range(num_vertices):
+            v = here[i]
+            piece = piece_of(out_pieces, v)
+            low, high, indices = row_of(out_pieces, v, piece)
+            for e in range(low, high):
+                w = np.int64(indices[e])
+                lanes = front[v] & unseen[w]
+                if lanes:
+                    there[top] = w
+                    top += new[w] == 0
+                    new[w] |= lanes
+        work, missing = work_of(in_pieces, there[:top], most)
+        if missing >= 0 or work > most:
+            for i in range(top):
+                new[there[i]] = 0
+            why, piece = MISSING if missing >= 0 else GROWN, missing
+            break
+        found = 0
+        for i in range(top):
+            w = there[i]
+            piece = piece_of(in_pieces, w)
+            low, high, indices = row_of(in_pieces, w, piece)
+            lanes = _add_neighbours(low, high, indices, front, unseen[w], paths, sums, rows)
+            new[w] = lanes
+            if lanes:
+                unseen[w] &= ~lanes
+                are_small &= _note_found(w, lanes, sums, paths, level, depth + num)
+                there[found] = w
+                found += 1
+        if not found:
+            why = DONE
+            break
+        for i in range(num_vertices):
+            front[here[i]] = 0
+        for i in range(found):
+            front[there[i]] = new[there[i]]
+            new[there[i]] = 0
+        sizes[num, 0], sizes[num, 1] = found, work - top
+        num += 1
+        num_vertices = found
+        here, there = there, here
+    if num & 1:
+        vertices[0, :num_vertices] = here[:num_vertices]
     return num, why, is_out, piece, are_small, num_vertices
 
 
