@@ -131,6 +131,8 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 def known_keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Have a public function refuse a keyword that it does not have, with the one to use instead, and arguments of the wrong type.
 
+    An error that it ends with loses the local variables of this package's frames (`_drop_locals`).
+
     Raises
     ------
     ArgumentTypeError
