@@ -206,8 +206,13 @@ class EdgeStream:
         if rows is None or i < self._num_kept or not self._is_plain:
             with self.piece(i) as part:
                 return [use(part)]
+        found = []
         with self._lent_buffers() as buffers:
-            return [use(self._rows_of_piece(i, first, stop, buffers)) for first, stop in rows.tolist()]
+            for first, stop in rows.tolist():
+                read = self.read_rows(i, first, stop, buffers)
+                assert read is not None, "buffers have room for all of a piece"
+                found.append(use(read))
+        return found
 
     @contextmanager
     def piece(self, i: int) -> Iterator[PartialCSR]:
@@ -264,50 +269,31 @@ class EdgeStream:
         if not buffers and self._is_plain:
             buffers |= {name: self._buffer(name) for name in self._lengths}
 
-    def read_rows(self, i: int, first: int, stop: int, buffers: Mapping[str, Array]) -> tuple[Array, Array] | None:
-        """Return pointers and neighbours of rows ``first .. stop - 1`` of a piece, read through the page cache into `buffers`.
-
-        None, where these have no room for the neighbours.
+    def read_rows(self, i: int, first: int, stop: int, buffers: Mapping[str, Array]) -> PartialCSR | None:
+        """Read rows ``first .. stop - 1`` of a piece, through the page cache; None, where `buffers` have no room for their neighbours.
 
         Raises
         ------
         CorruptStoreError
             The store cannot be read, rows are not where the piece is, or a neighbour is no vertex.
         """
-        pointers = self._pointers(i, first, stop, buffers)
+        part = self.parts[i]
+        pointers = part.pointers[first - part.first_line : stop + 1 - part.first_line].read(buffers.get("pointers"))
         start, end = pointers.item(0), pointers.item(-1)
-        if end - start > buffers["indices"].size:
+        if not part.start <= start <= end <= part.stop:
+            raise damaged_rows(self._store, self._group)
+        if "indices" in buffers and end - start > buffers["indices"].size:
             return None
-        indices = self._neighbours(i, start, end)
-        with self._counting:
-            self.bytes_requested += pointers.nbytes + indices.nbytes
-        return pointers, indices if isinstance(indices, np.ndarray) else indices.read(buffers["indices"])
-
-    def _rows_of_piece(self, i: int, first: int, stop: int, buffers: Mapping[str, Array]) -> PartialCSR:
-        """Read rows ``first .. stop - 1`` of a piece, through the page cache."""
-        part, pointers = self.parts[i], self._pointers(i, first, stop, buffers)
-        start, end = pointers.item(0), pointers.item(-1)
-        values = None if part.values is None else part.values[start - part.start : end - part.start]
+        here = slice(start - part.start, end - part.start)
         unread = replace(
-            part, start=start, stop=end, first_line=first, stop_line=stop, pointers=pointers, values=values,
-            indices=self._neighbours(i, start, end),
+            part, start=start, stop=end, first_line=first, stop_line=stop, pointers=pointers,
+            values=None if part.values is None else part.values[here],
+            indices=self._resident[start:end] if i < self._num_resident else part.indices[here],
         )  # fmt: skip
         rows = unread.load(buffers)
         with self._counting:
             self.bytes_requested += sum(array.nbytes for name, array in _fields(rows) if not self._has(i, name))
         return rows
-
-    def _pointers(self, i: int, first: int, stop: int, buffers: Mapping[str, Array]) -> Array:
-        part = self.parts[i]
-        pointers: Array = part.pointers[first - part.first_line : stop + 1 - part.first_line].read(buffers.get("pointers"))
-        if not part.start <= pointers[0] <= pointers[-1] <= part.stop:
-            raise damaged_rows(self._store, self._group)
-        return pointers
-
-    def _neighbours(self, i: int, start: int, end: int) -> Any:
-        """Return neighbours of a piece: in memory elsewhere, or a slice of the store."""
-        part = self.parts[i]
-        return self._resident[start:end] if i < self._num_resident else part.indices[start - part.start : end - part.start]
 
     def _read(self, i: int, buffers: dict[str, Array]) -> PartialCSR:
         part = self.parts[i]

@@ -12,6 +12,7 @@ import numpy as np
 
 from oocgraph.kernels.piece_rows import BLOCK_ROWS, Pieces
 from oocgraph.sparse.edge_stream import EdgeStream
+from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.columns import distinct
 from oocgraph.types import Array
 
@@ -47,9 +48,8 @@ class PieceTable:
         )
         of_values = None if parts[0].values is None else parts[0].values.dtype
         self.values = None if of_values is None else np.empty(0, np.uint8 if of_values == np.bool_ else of_values.newbyteorder("="))
-        self._slots: list[dict[str, Array]] = []
-        self._held: list[tuple[Array, Array] | None] = []  # pointers and neighbours in each slot, and which these are
-        self._numbers: list[int] = []
+        self._slots: list[dict[str, Array]] = []  # memory, for a leaf each
+        self._held: dict[int, tuple[int, PartialCSR]] = {}  # leaves, and which they are, by slot
         self._loan, self._next, self._num_brought = -1, 0, 0
         self._credit: float = MOST_CREDIT
         self._is_too_long = np.zeros(firsts.size - 1, np.bool_)
@@ -59,8 +59,9 @@ class PieceTable:
     def pieces(self) -> Pieces:
         """Where they are now: (num_pieces, 4) places are 0 of what is not, or no longer, in memory."""
         if self._loan not in (self._stream.num_loans, -1):
-            self._pieces.places[[i for i in self._numbers if i >= 0]] = 0
-            self._slots, self._held, self._numbers, self._loan = [], [], [], -1
+            for i, _ in self._held.values():
+                self._pieces.places[i] = 0
+            self._slots, self._held, self._loan = [], {}, -1
         return self._pieces
 
     def bring(self, i: int) -> bool:
@@ -74,9 +75,7 @@ class PieceTable:
         if not self.stays(i):
             return self._bring_leaf(i)
         with self._stream.piece(i) as part:
-            assert (part.pointers.dtype, part.indices.dtype) == (np.int64, self._pieces.kind.dtype)
-            values = 0 if part.values is None else part.values.ctypes.data
-            self._pieces.places[i] = part.pointers.ctypes.data, part.indices.ctypes.data, part.start, values
+            self._enter(i, part)
         return True
 
     @property
@@ -113,40 +112,37 @@ class PieceTable:
         firsts, _, places, _ = self.pieces
         if self._loan == -1:
             self._borrow()
-        if self._is_too_long[i] or self._credit < LEAF_COST or self._num_brought == len(self._slots):
-            self.found(1)
-            return False
-        slot = self._next
-        if (oldest := self._numbers[slot]) >= 0:
+        leaf = None
+        if not self._is_too_long[i] and self._credit >= LEAF_COST and self._num_brought < len(self._slots):
+            oldest, _ = self._held.pop(self._next, (i, None))
             places[oldest] = 0
-            self._numbers[slot] = -1
-        rows = self._stream.read_rows(int(self._part_of[i]), int(firsts[i]), int(firsts[i + 1]), self._slots[slot])
-        if rows is None:
-            self._is_too_long[i] = True
+            leaf = self._stream.read_rows(int(self._part_of[i]), int(firsts[i]), int(firsts[i + 1]), self._slots[self._next])
+            self._is_too_long[i] = leaf is None
+        if leaf is None:
             self.found(1)
             return False
-        pointers, indices = self._held[slot] = rows
-        assert pointers.dtype == np.int64
-        assert indices.dtype == self._pieces.kind.dtype
-        places[i] = pointers.ctypes.data, indices.ctypes.data, pointers[0], 0
-        self._numbers[slot] = i
-        self._next = (slot + 1) % len(self._slots)
+        self._enter(i, leaf)
+        self._held[self._next] = i, leaf
+        self._next = (self._next + 1) % len(self._slots)
         self._num_brought += 1
         self._credit -= LEAF_COST
         return True
 
+    def _enter(self, i: int, part: PartialCSR) -> None:
+        assert (part.pointers.dtype, part.indices.dtype) == (np.int64, self._pieces.kind.dtype)
+        values = 0 if part.values is None else part.values.ctypes.data
+        self._pieces.places[i] = part.pointers.ctypes.data, part.indices.ctypes.data, part.start, values
+
     def _borrow(self) -> None:
         """Cut what is lent into slots: most leaves have twice the room that they need."""
-        stream = self._stream
-        parts = stream.parts[stream.num_kept :]
-        length = 2 * (self._leaf_rows * sum(part.num_entries for part in parts) // max(1, sum(part.num_lines for part in parts)) + 1)
-        for buffers in stream.lend_buffers():
+        num_rows, num_entries = _unkept(self._stream)
+        rows, entries = self._leaf_rows + 1, 2 * (self._leaf_rows * num_entries // max(1, num_rows) + 1)
+        for buffers in self._stream.lend_buffers():
             indices, pointers = buffers["indices"], buffers["pointers"]
-            for k in range(min(indices.size // length, pointers.size // (self._leaf_rows + 1))):
-                of_rows = slice(k * (self._leaf_rows + 1), (k + 1) * (self._leaf_rows + 1))
-                self._slots.append({"indices": indices[k * length : (k + 1) * length], "pointers": pointers[of_rows]})
-        self._held, self._numbers = [None] * len(self._slots), [-1] * len(self._slots)
-        self._loan, self._next, self._num_brought = stream.num_loans, 0, 0
+            for k in range(min(indices.size // entries, pointers.size // rows)):
+                slot = {"indices": indices[k * entries : (k + 1) * entries], "pointers": pointers[k * rows : (k + 1) * rows]}
+                self._slots.append(slot)
+        self._loan, self._next, self._num_brought = self._stream.num_loans, 0, 0
 
 
 def table_bytes(num_rows: int) -> int:
@@ -156,9 +152,14 @@ def table_bytes(num_rows: int) -> int:
 
 def _leaf_rows(stream: EdgeStream) -> int:
     """Return how many rows of the pieces that are not kept are brought at once."""
-    parts = stream.parts[stream.num_kept :]
-    num_rows = sum(part.num_lines for part in parts)
+    num_rows, num_entries = _unkept(stream)
     if not num_rows or not stream.can_lend:
         return max(1, stream.part.num_lines)
-    row_bytes = 8 + parts[0].indices.dtype.itemsize * sum(part.num_entries for part in parts) / num_rows
+    row_bytes = 8 + stream.part.indices.dtype.itemsize * num_entries / num_rows
     return max(LEAST_LEAF_ROWS, int(LEAF_BYTES / row_bytes) // BLOCK_ROWS * BLOCK_ROWS)
+
+
+def _unkept(stream: EdgeStream) -> tuple[int, int]:
+    """Return how many rows and entries are in pieces that are not kept."""
+    parts = stream.parts[stream.num_kept :]
+    return sum(part.num_lines for part in parts), sum(part.num_entries for part in parts)
