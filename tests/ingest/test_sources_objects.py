@@ -331,7 +331,7 @@ def test_three_columns_have_a_weight(make):
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        (([1], [2], [3, 4]), ("three arrays", "{'source': 1, 'target': 1, 'weight': 2}", "one of each")),
+        (([1], [2], [3, 4]), ("tuple of arrays", "{'source': 1, 'target': 1, 'weight': 2}", "one of each")),
         (([1], [2], ["3"]), ("row 0", "the weight '3' is not a number")),
         (([1, 2], [2, 3], np.array(["3", "4"])), ("the weights are <U1, not numbers",)),
         (([1, 2], [2, 3], np.array([3, None])), ("row 1", "the weight None is not a number")),

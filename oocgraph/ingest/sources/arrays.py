@@ -48,7 +48,7 @@ def _has_surrogate(text: str) -> bool:
 
 def open_columns(columns: Sequence[Any], request: Request) -> Source:
     """Open two or three arrays (or lists) of equal length: sources and targets, which are integers, whole floats or strings; weights."""
-    description = "pair of arrays" if len(columns) == 2 else "three arrays"
+    description = "pair of arrays" if len(columns) == 2 else "tuple of arrays"
     places = [row_place(description, name, 0) for name in ("source", "target")]
     values = {place.column: _as_array(column, place) for place, column in zip(places, columns[:2], strict=True)}
     if len(columns) > 2:
