@@ -8,6 +8,7 @@ ends before its bar does.
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -96,6 +97,20 @@ def watched(progress: ProgressOption) -> Iterator[Progress]:
             yield bars
     else:
         yield progress or ignore_progress
+
+
+def sum_of_threads(progress: Progress, phase: str, total: int) -> Callable[[int], None]:
+    """Return a function that threads call with what each has done: `progress` is called with the sum, in the thread that calls this one."""
+    caller, adding, done = threading.get_ident(), threading.Lock(), 0
+
+    def add(num: int) -> None:
+        nonlocal done
+        with adding:
+            done += num
+        if threading.get_ident() == caller:
+            progress(phase, done, total)
+
+    return add
 
 
 @contextmanager

@@ -28,14 +28,15 @@ from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels.semirings import Semiring, SemiringName, semiring_of
 from oocgraph.memory import SLACK_BYTES, Budget, with_threads_that_fit
-from oocgraph.products.product import PARTS_PER_THREAD, load_kernel, multiply, multiply_streamed, num_private_vectors
+from oocgraph.products.product import EDGES, PARTS_PER_THREAD, load_kernel, multiply, multiply_streamed, num_private_vectors
 from oocgraph.products.product_checks import has_nan, refuse_nan
+from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.sparse.edge_stream import EdgeStream, part_of, stored_matrix
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.input_order import BLOCK_BYTES
 from oocgraph.store.libraries import load_libraries
-from oocgraph.types import Array
+from oocgraph.types import Array, Progress, ProgressOption
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -56,6 +57,7 @@ def spmv(
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
     client: Client | None = None,
+    progress: ProgressOption = None,
 ) -> Array:
     """Multiply a matrix and a vector, or several: ``y_i = plus over j of times(A_ij, x_j)``.
 
@@ -87,6 +89,9 @@ def spmv(
         A `distributed.Client`: each of its workers multiplies a part with as many nonzeros; the same as in `resources`. A graph's part is
         streamed from the store, which all workers see; a matrix's is sent. By default the current client for a graph, if there is one; a
         matrix in memory is multiplied where it is.
+    progress
+        Called with ("edges", done, all), those of a matrix its nonzeros, while a graph is streamed or workers answer, and at the end;
+        True draws a bar.
 
     Returns
     -------
@@ -142,17 +147,28 @@ def spmv(
         operand = graph_operand(graph, x, ring, transpose=transpose, weight=weight)
     else:
         operand = matrix_operand(graph, x, ring, transpose=transpose)
+    with watched(progress) as shown:
+        y = _product(operand, asked, runtime, shown)
+        shown(EDGES, operand.num_entries, operand.num_entries)
+    return y
+
+
+def _product(operand: GraphOperand | MatrixOperand, asked: Resources, runtime: Runtime | OpenedMatrix | None, progress: Progress) -> Array:
+    """Multiply on a cluster, on GPUs, or on the processor."""
     if runtime is not None and runtime.client is not None:
         asked = runtime.resources
     if asked.client:
         from oocgraph.algorithms.spmv_on_cluster import multiply_on_cluster
 
         lease = None if runtime is None else runtime.lease
-        return _by_columns(operand, lambda one: multiply_on_cluster(one, asked, client=asked.client, lease=lease))
+        return _by_columns(operand, lambda one: multiply_on_cluster(one, asked, client=asked.client, lease=lease, progress=progress))
     limit_bytes = asked.limit_bytes
-    opened: OpenedGraph | OpenedMatrix | Unopened = Unopened(limit_bytes)
+    opened: OpenedGraph | OpenedMatrix | Unopened
+    if isinstance(runtime, OpenedMatrix):
+        opened = runtime
+    else:
+        opened = opened_of(runtime, operand.store, asked) if isinstance(operand, GraphOperand) else Unopened(limit_bytes)
     if runtime is not None:
-        opened = runtime if isinstance(runtime, OpenedMatrix) else opened_of(runtime, graph, asked)
         asked = runtime.resources
     num_products = MANY_SEARCHES if isinstance(opened, OpenedMatrix) else 1
     work = partial(product_work, operand, threads=asked.num_threads, num_products=num_products)
@@ -161,7 +177,7 @@ def spmv(
         return y
     if isinstance(operand, GraphOperand):
         assert not isinstance(opened, OpenedMatrix)
-        return with_threads_that_fit(partial(_of_graph, operand, opened), asked.num_threads)
+        return with_threads_that_fit(partial(_of_graph, operand, opened, progress), asked.num_threads)
 
     def of_matrix(one: MatrixOperand) -> Array:
         return with_threads_that_fit(partial(_of_matrix, one, limit_bytes), asked.num_threads)
@@ -217,7 +233,7 @@ def is_on_device(matrix: Any) -> bool:
     return type(getattr(matrix, "data", None)).__module__.partition(".")[0] == "cupy"
 
 
-def _of_graph(operand: GraphOperand, opened: OpenedGraph | Unopened, threads: int) -> Array:
+def _of_graph(operand: GraphOperand, opened: OpenedGraph | Unopened, progress: Progress, threads: int) -> Array:
     """Multiply the adjacency matrix of a store, out of core."""
     store, ring = operand.store, operand.semiring
     load_libraries(store)
@@ -235,7 +251,7 @@ def _of_graph(operand: GraphOperand, opened: OpenedGraph | Unopened, threads: in
         edges = opened_within(budget)
         order = opened.vertex_order(store, budget)
         sums = ring.zeros((store.num_rows, *operand.x.shape[1:]), operand.dtype)
-        multiply_streamed(edges, operand.in_store_order(order), sums, ring)
+        multiply_streamed(edges, operand.in_store_order(order), sums, ring, progress)
         if not ring.is_boolean and has_nan(sums):
             refuse_nan(edges.values(), operand.values_name)
         return operand.in_input_order(sums, order)

@@ -27,14 +27,15 @@ from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.sparse.edge_stream import stored_matrix
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.input_order import BLOCK_BYTES
-from oocgraph.types import Array
+from oocgraph.types import Array, Progress, ignore_progress
 
 WORKERS_ROWS = "a worker's rows"
 """The rows that one worker returned: they are here until they are in their place."""
 
 
 def multiply_on_cluster(
-    operand: GraphOperand | MatrixOperand, resources: Resources, *, client: Any, lease: str | None = None
+    operand: GraphOperand | MatrixOperand, resources: Resources, *, client: Any, lease: str | None = None,
+    progress: Progress = ignore_progress,
 ) -> Array:  # fmt: skip
     """Multiply on the workers of `client`; see `oocgraph.spmv`. `resources` are of each worker.
 
@@ -48,11 +49,11 @@ def multiply_on_cluster(
     with ClusterSession(client) as session:
         if isinstance(operand, GraphOperand):
             options |= {"kept_for": lease, "beside_searches": lease is not None}
-            return session.rerun(lambda: _of_graph(operand, operand.store.place, session, options))
-        return session.rerun(lambda: _of_matrix(operand, session, options))
+            return session.rerun(lambda: _of_graph(operand, operand.store.place, session, options, progress))
+        return session.rerun(lambda: _of_matrix(operand, session, options, progress))
 
 
-def _of_graph(operand: GraphOperand, url: str, session: ClusterSession, options: dict[str, Any]) -> Array:
+def _of_graph(operand: GraphOperand, url: str, session: ClusterSession, options: dict[str, Any], progress: Progress) -> Array:
     store, ring = operand.store, operand.semiring
     addresses, nodes, sharers = find_workers(session, url, graph_fingerprint(store))
     parts = balanced_partition(stored_matrix(store, transpose=operand.transpose, column=operand.column), len(addresses), numa=nodes)
@@ -72,11 +73,11 @@ def _of_graph(operand: GraphOperand, url: str, session: ClusterSession, options:
     product = ClusterProduct(session, parts, specs, _workers_of(parts, addresses))
     sums = ring.zeros(store.num_rows, operand.dtype)
     order = VertexOrder(operand.store)
-    product.multiply(operand.in_store_order(order), sums, ring)
+    product.multiply(operand.in_store_order(order), sums, ring, progress)
     return operand.in_input_order(sums, order)
 
 
-def _of_matrix(operand: MatrixOperand, session: ClusterSession, options: dict[str, Any]) -> Array:
+def _of_matrix(operand: MatrixOperand, session: ClusterSession, options: dict[str, Any], progress: Progress) -> Array:
     ring = operand.semiring
     addresses, nodes, sharers = find_workers(session, None, None)
     parts = operand.parts(len(addresses), nodes)
@@ -95,7 +96,7 @@ def _of_matrix(operand: MatrixOperand, session: ClusterSession, options: dict[st
     ]  # fmt: skip
     product = ClusterProduct(session, parts, specs, _workers_of(parts, addresses))
     y = ring.zeros(operand.num_rows, operand.dtype)
-    product.multiply(operand.converted(), y, ring)
+    product.multiply(operand.converted(), y, ring, progress)
     return y.view(np.bool_) if ring.is_boolean else y
 
 

@@ -19,9 +19,10 @@ from oocgraph.cluster.preflight import check_device_is_used, device_sharers
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.worker_product import ProductSpec
 from oocgraph.kernels.semirings import Semiring
-from oocgraph.products.product import is_by_row, put_rows
+from oocgraph.products.product import EDGES, is_by_row, put_rows
+from oocgraph.progress import sum_of_threads
 from oocgraph.sparse.placement import NumaNode, topology_of_workers
-from oocgraph.types import Array
+from oocgraph.types import Array, Progress, ignore_progress
 
 
 def find_workers(session: ClusterSession, url: str | None, fingerprint: str | None) -> tuple[list[str], tuple[NumaNode, ...], int]:
@@ -65,7 +66,7 @@ class ClusterProduct:
         requested = self._work[0][1].device_memory_budget if self._work else None
         check_device_is_used(requested, "multiply", [(address, *one) for (_, _, address), one in zip(self._work, where, strict=True)])
 
-    def multiply(self, x: Array, y: Array, semiring: Semiring) -> None:
+    def multiply(self, x: Array, y: Array, semiring: Semiring, progress: Progress = ignore_progress) -> None:
         """Add the product to `y`.
 
         Parameters
@@ -73,6 +74,8 @@ class ClusterProduct:
         x : (num_columns,) float32 or float64; uint8 in ``or_and``
             Sent once to each worker.
         y : (num_rows,) like `x`
+        progress
+            Called with (`oocgraph.products.product.EDGES`, done, all), by row as each worker answers.
 
         Raises
         ------
@@ -93,7 +96,13 @@ class ClusterProduct:
             (total,) = self._session.gather(sums, needed=self._addresses)
             semiring.add(y, total)
             return
-        self._session.gather(shares, lambda i, rows: put_rows(self._work[i][0], rows, y, semiring))
+        add = sum_of_threads(progress, EDGES, sum(part.num_entries for part, _, _ in self._work))
+
+        def put(i: int, rows: Array) -> None:
+            put_rows(self._work[i][0], rows, y, semiring)
+            add(self._work[i][0].num_entries)
+
+        self._session.gather(shares, put)
 
     def _submit(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._session.submit(address, tasks.with_plugin, function, *arguments)

@@ -16,6 +16,7 @@ from oocgraph.commands.common import (
     emit,
     json_option,
     overwrite_option,
+    progress_bars,
 )
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ def spmv(
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     x = _vector_of(vector, store.attributes.num_input_vertices, boolean=options["semiring"] == "or_and")
-    with PeakSampler() as sampler, place.client() as client:
+    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         began = perf_counter()
-        y = multiply(store, x, resources=replace(resources, client=client), **options)
+        y = multiply(store, x, resources=replace(resources, client=client), progress=progress, **options)
         seconds, began = perf_counter() - began, perf_counter()
         if out is not None:
             VectorResult(ids=VertexIds(store), by_id=y).write(out, overwrite=overwrite)

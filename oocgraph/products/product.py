@@ -18,13 +18,17 @@ from oocgraph.compiled import load
 from oocgraph.kernels import spmv
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.products.product_checks import checked_piece
+from oocgraph.progress import sum_of_threads
 from oocgraph.sparse.edge_stream import EdgeStream
 from oocgraph.sparse.partial import Partial, PartialCOO, PartialCSC, PartialCSR
 from oocgraph.team import Team, team_of
-from oocgraph.types import Array
+from oocgraph.types import Array, Progress, ignore_progress
 
 PARTS_PER_THREAD = 8
 """Parts of what is in memory for each thread, so that one that is held up does not hold up the others."""
+
+EDGES = "edges"
+"""Phase of progress: edges (nonzeros) multiplied, of how many."""
 
 
 _Each = Callable[[Callable[[Any], Array]], list[Array]]
@@ -74,7 +78,7 @@ def multiply(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, *, th
             _by_columns(parts, x, y, semiring, team, num_private_vectors(parts, threads))
 
 
-def multiply_streamed(edges: EdgeStream, x: Array, y: Array, semiring: Semiring) -> None:
+def multiply_streamed(edges: EdgeStream, x: Array, y: Array, semiring: Semiring, progress: Progress = ignore_progress) -> None:
     """Add the product of a stored graph, or of a range of its rows, and a vector to `y`.
 
     Parameters
@@ -83,6 +87,8 @@ def multiply_streamed(edges: EdgeStream, x: Array, y: Array, semiring: Semiring)
         In store order.
     y : (rows of ``edges.part``,) or (rows, width) like `x`
         The first may have been begun by an earlier part: then what is added to it is only this part's share of it.
+    progress
+        Called in this thread with (`EDGES`, done, all).
 
     Raises
     ------
@@ -91,9 +97,15 @@ def multiply_streamed(edges: EdgeStream, x: Array, y: Array, semiring: Semiring)
     OocGraphError
         A value is NaN, in a semiring that would not hand it on.
     """
+    add = sum_of_threads(progress, EDGES, edges.part.num_entries)
 
     def each(use: Callable[[Any], Array]) -> list[Array]:
-        return edges.each(lambda part: use(checked_piece(part, semiring, edges.values_name)))
+        return edges.each(lambda part: multiplied(use, part))
+
+    def multiplied(use: Callable[[Any], Array], part: PartialCSR) -> Array:
+        carry = use(checked_piece(part, semiring, edges.values_name))
+        add(part.num_entries)
+        return carry
 
     _by_rows(edges.parts, x, y, semiring, each, edges.part.first_line)
 

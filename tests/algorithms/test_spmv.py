@@ -127,6 +127,22 @@ def test_x_may_be_any_sequence_and_is_not_changed():
     np.testing.assert_array_equal(x, np.arange(100.0)[::2])
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_progress_counts_the_edges_up_to_all(tmp_path, threads):
+    """One thread reports each piece; of several, the one that called does, and the end is reported in any case."""
+    reference_build(*random_edges(4), tmp_path / "g")
+    store, seen = open_graph(tmp_path / "g"), []
+    spmv(store, np.ones(store.num_vertices), progress=lambda *call: seen.append(call), resources=Resources(threads=threads))
+    edges = {phase for phase, _, _ in seen}, {total for _, _, total in seen}
+    done = [done for _, done, _ in seen]
+    assert edges == ({"edges"}, {store.attributes.num_stored_edges})
+    assert (done, done[-1]) == (sorted(done), store.attributes.num_stored_edges)
+    assert threads > 1 or len({*done}) > 10
+    seen.clear()
+    spmv(sp.eye_array(5, format="csc"), np.ones(5), progress=lambda *call: seen.append(call))
+    assert seen == [("edges", 5, 5)]
+
+
 class TestBadInput:
     @pytest.fixture
     def store(self, tmp_path):
