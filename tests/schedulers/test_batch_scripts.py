@@ -21,16 +21,43 @@ ASKED = {
 ONE_SYSTEM = pytest.mark.parametrize("stubs", ["pbs"], indirect=True)
 """What `batch.sh` does, for all of them alike."""
 
+NAMES = {"GRAPH": "my graph.zarr", "RESULT": "result.zarr", "OUT": "levels.parquet"}
+
 LAUNCHERS = {"pbs": "pbsdsh", "lsf": "blaunch", "sge": "qrsh"}
 
 
-def test_search_on_two_nodes_is_right(stubs, submit, folder, levels):
+@pytest.mark.parametrize("stubs", ["lsf", "sge"], indirect=True)
+def test_search_on_two_nodes_is_right(stubs, submit, folder, graph, levels):
     """A worker on each node, with a name that its log has; everything that they share lies beside the script."""
-    job = submit(SCRIPTS[stubs.system])
+    check_search(stubs, submit, folder, graph, levels)
+
+
+@ONE_SYSTEM
+def test_the_next_start_of_a_job_goes_on_where_its_result_is(stubs, submit, folder, graph, levels):
+    """The first is right, as those of other systems. The next is only written again, in place of what it wrote; logs of both stay."""
+    (folder / "oocgraph-1.0").mkdir()
+    check_search(stubs, submit, folder, graph, levels, start=1)
+    launched = [call for call in stubs.calls if call[0] == LAUNCHERS["pbs"]]
+    assert sorted(call[2] for call in launched) == ["0", "1"]
+    assert sorted(path.name for path in folder.glob("oocgraph-1.*")) == ["oocgraph-1.0", "oocgraph-1.1"]
+
+    written = (folder / "result.zarr" / "zarr.json").read_bytes()
+    before = (folder / "levels.parquet").stat().st_ino
+    job = submit(SCRIPTS["pbs"], **NAMES)
+    assert stubs.code(job) == 0, output(folder, job)
+    assert (folder / "levels.parquet").stat().st_ino != before
+    assert (folder / "result.zarr" / "zarr.json").read_bytes() == written
+    assert_right(folder, levels)
+
+
+def check_search(stubs, submit, folder, graph, levels, *, start=0):
+    """Submit a search with relative names, in a folder with spaces: workers start in another one, and no shell may split a name."""
+    (folder / NAMES["GRAPH"]).symlink_to(graph.url)
+    job = submit(SCRIPTS[stubs.system], **NAMES)
     assert stubs.code(job) == 0, output(folder, job)
     assert_right(folder, levels)
 
-    run = folder / f"oocgraph-{job}.0"
+    run = folder / f"oocgraph-{job}.{start}"
     names = sorted(path.stem.removeprefix("worker-") for path in run.glob("worker-*.log"))
     assert len(names) == 2
     registered = re.findall(r"Register worker addr: \S+ name: (\S+)", (run / "scheduler.log").read_text())
@@ -39,49 +66,19 @@ def test_search_on_two_nodes_is_right(stubs, submit, folder, levels):
     assert set(ASKED[stubs.system]) <= set(stubs.submitted(job))
     launched = [call for call in stubs.calls if call[0] == LAUNCHERS[stubs.system]]
     assert [call[-3:-1] for call in launched] == [["/bin/bash", f"{run}/worker.sh"]] * 2
-    if stubs.system == "pbs":
-        assert sorted(call[2] for call in launched) == ["0", "1"]
-
-
-def test_search_with_relative_names_in_a_folder_with_spaces_is_right(stubs, submit, folder, graph, levels):
-    """Workers start in another folder, and no shell on the way there splits a name."""
-    (folder / "my graph.zarr").symlink_to(graph.url)
-    job = submit(SCRIPTS[stubs.system], GRAPH="my graph.zarr", RESULT="result.zarr", OUT="levels.parquet")
-    assert stubs.code(job) == 0, output(folder, job)
-    assert_right(folder, levels)
-
-
-@ONE_SYSTEM
-def test_the_next_start_of_a_job_goes_on_where_its_result_is(stubs, submit, folder, levels):
-    """A search that has ended is only written again, in place of what it wrote; logs of the first start stay."""
-    (folder / "oocgraph-1.0").mkdir()
-    assert stubs.code(submit(SCRIPTS[stubs.system])) == 0
-    written = (folder / "result.zarr" / "zarr.json").read_bytes()
-    assert sorted(path.name for path in folder.glob("oocgraph-1.*")) == ["oocgraph-1.0", "oocgraph-1.1"]
-    before = (folder / "levels.parquet").stat().st_ino
-    job = submit(SCRIPTS[stubs.system])
-    assert stubs.code(job) == 0, output(folder, job)
-    assert (folder / "levels.parquet").stat().st_ino != before
-    assert (folder / "result.zarr" / "zarr.json").read_bytes() == written
-    assert_right(folder, levels)
 
 
 @ONE_SYSTEM
 def test_a_job_that_begins_replaces_no_file(stubs, submit, folder):
-    """It may be of another search: only one that goes on where its result is replaces what it has written."""
+    """It may be of another search: only one that goes on where its result is replaces what it has written.
+
+    The exit code is the search's.
+    """
     (folder / "levels.parquet").write_text("another's")
     job = submit(SCRIPTS[stubs.system])
     assert stubs.code(job) == 2, output(folder, job)
     assert "levels.parquet: exists already" in output(folder, job)
     assert (folder / "levels.parquet").read_text() == "another's"
-
-
-@ONE_SYSTEM
-def test_failed_search_fails_the_job(stubs, submit, folder):
-    """The exit code is the search's."""
-    (folder / "levels.parquet").mkdir()
-    job = submit(SCRIPTS[stubs.system])
-    assert stubs.code(job) == 2, output(folder, job)
 
 
 @ONE_SYSTEM

@@ -54,7 +54,10 @@ def test_script_for_gpus_starts_one_command_on_a_node(stubs, submit, folder, pro
 @ONE_SYSTEM
 @pytest.mark.parametrize("code", [0, 3])
 def test_only_the_user_reads_what_workers_get_and_only_while_the_job_runs(stubs, submit, folder, programs, code):
-    """The file holds the whole environment, secrets and all."""
+    """The file holds the whole environment, secrets and all.
+
+    A job that fails ends after its workers, which their scheduler tells to end.
+    """
     job = submit(SCRIPTS[stubs.system], **programs.variables(code, SECRET="hunter2"))
     assert stubs.code(job) == code, output(folder, job)
     assert programs.recorded("modes") == [["700", "600"]] * 2
@@ -62,6 +65,7 @@ def test_only_the_user_reads_what_workers_get_and_only_while_the_job_runs(stubs,
     run = folder / f"oocgraph-{job}.0"
     assert not (run / "worker.sh").exists()
     assert list(run.glob("worker-*.log"))
+    assert code == 0 or len(list(programs.record.glob("*.ended"))) == 2
 
 
 @pytest.mark.parametrize(("stubs", "options"), [("lsf", "-n 1 -J 'oocgraph[7]'"), ("sge", "-pe mpi 2 -t 7")], indirect=["stubs"])
@@ -105,9 +109,8 @@ def test_relative_paths_reach_workers_that_start_elsewhere(stubs, submit, folder
         assert f":{folder}/bin:{programs.folder}:" in f":{found['PATH']}"
 
 
-@pytest.mark.parametrize("stubborn", ["", "yes"])
-def test_job_of_a_failed_search_ends_after_its_workers(stubs, submit, folder, programs, stubborn):
-    """Those that the scheduler tells to end, and those that still look for it and are ended by a signal."""
-    job = submit(SCRIPTS[stubs.system], **programs.variables(3, STUBBORN=stubborn))
+def test_job_of_a_failed_search_ends_after_its_workers(stubs, submit, folder, programs):
+    """They still look for a scheduler, and are ended by a signal."""
+    job = submit(SCRIPTS[stubs.system], **programs.variables(3, STUBBORN="yes"))
     assert stubs.code(job) == 3, output(folder, job)
     assert len(list(programs.record.glob("*.ended"))) == 2

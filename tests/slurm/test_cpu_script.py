@@ -14,23 +14,18 @@ pytestmark = pytest.mark.slurm
 TWO_WORKERS = ("--nodes=2", "--mem=2500M")
 
 
-def test_search_on_two_nodes_is_right(slurm, submit, folder, levels):
-    """A worker on each node; the job ends with its search, and leaves no process that would hold its nodes."""
-    job = submit("slurm-cpu.sbatch", *TWO_WORKERS)
-    ended = slurm.wait_ended(job)
-    assert ended["JobState"] == "COMPLETED", output(folder, job)
-    assert_right(folder, levels)
-    logs = [(folder / f"oocgraph-{job}.0" / f"worker-{task}.log").read_text() for task in range(2)]
-    assert all("scheduler-close" in log for log in logs)
+def test_search_on_two_nodes_is_right_and_so_is_the_same_line_submitted_again(slurm, submit, folder, levels):
+    """A worker on each node; the job ends with its search, and leaves no process that would hold its nodes.
 
-
-def test_the_same_line_submitted_again_writes_the_result_again(slurm, submit, folder, levels):
-    """So does a job that goes back to the queue between its last line and its end."""
+    A job that goes back to the queue between its last line and its end writes the result again, too.
+    """
     for _ in range(2):
         job = submit("slurm-cpu.sbatch", *TWO_WORKERS)
         ended = slurm.wait_ended(job)
         assert (ended["JobState"], ended["ExitCode"]) == ("COMPLETED", "0:0"), output(folder, job)
         assert_right(folder, levels)
+        logs = [(folder / f"oocgraph-{job}.0" / f"worker-{task}.log").read_text() for task in range(2)]
+        assert all("scheduler-close" in log for log in logs)
 
 
 def test_failed_search_fails_the_job(slurm, submit, folder):
