@@ -101,10 +101,10 @@ print("ready to compile:", "numba.np.linalg" in sys.modules)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("call", CALLS)
 def test_no_function_has_numba_find_what_is_compiled(tmp_path, places, call):
-    told = []
-    for number in range(2):  # the first one compiles
+    for number in range(2):  # the first one may compile
         command = [sys.executable, "-c", CHILD, places["ints"].parent, tmp_path / str(number), call]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
         assert done.returncode == 0, done.stderr[-2000:]
-        told.append(done.stdout)
-    assert told[1] == "ready to compile: False\n"
+        if done.stdout == "ready to compile: False\n":
+            break
+    assert done.stdout == "ready to compile: False\n"

@@ -47,27 +47,26 @@ def name_of(requirement):
 
 
 @cache
-def imported(*folders):
-    """Names of the top modules that Python files and notebooks of some folders, and the blocks of READMEs there, import."""
+def imported(folder):
+    """Names of the top modules that Python files and notebooks of a folder, and the blocks of READMEs there, import."""
     found = set()
-    for folder in folders:
-        for path in (ROOT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Import):
-                    found |= {alias.name.partition(".")[0] for alias in node.names}
-                elif isinstance(node, ast.ImportFrom):
-                    found.add(node.module.partition(".")[0])
-                elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "importorskip":
-                    found.add(node.args[0].value.partition(".")[0])
-        for path in [*(ROOT / folder).glob("*.md"), *(ROOT / folder).glob("*.ipynb")]:
-            found |= set(re.findall(r'^\s*"?(?:import|from) (\w+)', path.read_text(), re.MULTILINE))
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found.add(node.module.partition(".")[0])
+            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "importorskip":
+                found.add(node.args[0].value.partition(".")[0])
+    for path in [*(ROOT / folder).glob("*.md"), *(ROOT / folder).glob("*.ipynb")]:
+        found |= set(re.findall(r'^\s*"?(?:import|from) (\w+)', path.read_text(), re.MULTILINE))
     return found
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_every_package_of_an_extra_is_used(extra):
     """By the package, its settings or its notebooks; what the tests alone need is in the extra `test`."""
-    used = imported("oocgraph", "configs", "notebooks", *(["tests"] if extra == "test" else []))
+    used = set().union(*map(imported, ["oocgraph", "configs", "notebooks", *(["tests"] if extra == "test" else [])]))
     for requirement in EXTRAS[extra]:
         name, extras = name_of(requirement)
         if name == PROJECT["name"]:

@@ -51,7 +51,7 @@ def by_numpy(source, target, weight, value, relax, better):
 
 @pytest.mark.usefixtures("small_blocks", "few_slots")
 def test_the_widest_path_is_that_of_numpy(tmp_path, rounds):
-    """On 200 graphs, for one, two and four threads and every schedule."""
+    """On 200 graphs, for one, two and four threads and every schedule, two of these for each."""
     worst = np.iinfo(np.int64).min
     for seed in range(rounds(200)):
         store, source, target, weight = random_store(seed, tmp_path / "g", directed=bool(seed % 2))
@@ -59,7 +59,7 @@ def test_the_widest_path_is_that_of_numpy(tmp_path, rounds):
         value = np.full(60, worst)
         value[begin] = 1000
         expected = by_numpy(source, target, weight, value, np.minimum, np.maximum)
-        for threads, schedule in ((1, "async"), (2, "buckets"), (4, "async"), (3, "rounds")):
+        for threads, schedule in ([(1, "async"), (2, "buckets")], [(4, "async"), (3, "rounds")])[seed // 2 % 2]:
             found = run(store, WIDEST, {begin: 1000}, schedule=schedule, resources=Resources(threads=threads))
             np.testing.assert_array_equal(found.value, expected[found.vertices])
             assert found.num_reached == np.count_nonzero(expected != worst)
@@ -167,9 +167,6 @@ def test_other_arguments_are_checked(tmp_path):
         run(store, SMALLEST, {1: 1}, schedule="later")
     with pytest.raises(oocgraph.VertexNotFoundError):
         run(store, SMALLEST, {9: 1})
-    with pytest.raises(BudgetError, match="at least"):
-        run(store, SMALLEST, {1: 1}, memory_budget="32M")
-    assert run(store, SMALLEST, {}).num_reached == 0
 
 
 def test_an_operator_is_compiled_once(tmp_path, monkeypatch):
@@ -180,6 +177,9 @@ def test_an_operator_is_compiled_once(tmp_path, monkeypatch):
     run(store, SMALLEST, {1: 1})
     monkeypatch.setattr(relax, "compile_operator", None)
     assert run(store, SMALLEST, {1: 1}).value.tolist() == [1, 1, 1]
+    assert run(store, SMALLEST, (np.empty(0, np.int64), np.empty(0, np.int64))).num_reached == 0
+    with pytest.raises(BudgetError, match="at least"):
+        run(store, SMALLEST, {1: 1}, memory_budget="32M")
     assert len(operators._known) <= operators.MOST_KNOWN
     assert blocks.SHIFT == 14
 

@@ -120,12 +120,13 @@ def test_results_are_written_within_the_budget(run, refused, tmp_path, kind):
     assert run("bfs", store, "--source", source, "--out", tmp_path / "first.parquet").code == 0  # kernels compiled
     told = run_capped(512 << 20, command("bfs", store, "--source", source, "--memory", "20M"), env={"PYTHONPATH": str(ROOT)}).stderr
     least = int(told.rpartition("at least ")[2].strip().rstrip("M")) << 20
-    for form in ("parquet", "csv", "zarr"):
-        for budget in (least, least + (64 << 20), least + (256 << 20)):
+    budgets = least, least + (64 << 20), least + (256 << 20)
+    for form, among in (("parquet", budgets), ("csv", budgets[:2]), ("zarr", budgets[::2])):
+        for budget in among:
             out = tmp_path / f"{budget}.{form}"
             found = capped_json(int(budget * 1.18), "bfs", store, "--source", source, "--memory", budget, "--out", out)
             assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"] == budget, (form, budget)
-    assert len({(tmp_path / f"{budget}.parquet").read_bytes() for budget in (least, least + (64 << 20), least + (256 << 20))}) == 1
+    assert len({(tmp_path / f"{budget}.parquet").read_bytes() for budget in budgets}) == 1
 
 
 def test_communities_by_narrow_weights_run_within_the_budget_that_is_named(run, tmp_path):

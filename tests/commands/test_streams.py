@@ -57,9 +57,13 @@ def test_a_remark_that_nobody_reads_does_not_stop_the_work(capfd, monkeypatch):
     note("compiling")
 
 
-@pytest.mark.parametrize("closed", [[2], [1, 2], [0, 1, 2]], ids=str)
-@pytest.mark.parametrize("arguments", [("info",), ("bfs", "--source", 3, "--out")], ids=str)
-def test_closed_streams_change_nothing(kron, tmp_path, closed, arguments):
+SEARCH = ("bfs", "--source", 3, "--out")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "closed"), [(("info",), [2]), (SEARCH, [1, 2]), (("info",), [0, 1, 2]), (SEARCH, [0, 1, 2])], ids=str
+)
+def test_closed_streams_change_nothing(kron, tmp_path, arguments, closed):
     """Nothing takes the number of a closed stream, so no message gets into a file."""
     out = [tmp_path / "levels.csv"] if "--out" in arguments else []
     shell = " ".join(f"{fd}>&-" if fd else "<&-" for fd in closed)

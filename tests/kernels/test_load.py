@@ -71,17 +71,21 @@ print(total(np.arange(5), 3))
 
 def test_cached_kernels_are_loaded_before_numba_is_ready_to_compile():
     """In a process that finds all of them numba imports nothing that only a compiler needs; what is compiled after that may call them."""
-    for _ in range(2):
+    expected = [str([0xE3069283]), "False", "13"]
+    for _ in range(2):  # the first one may compile
         done = subprocess.run([sys.executable, "-c", IS_READY], check=True, capture_output=True, text=True)
-    assert done.stdout.splitlines() == [str([0xE3069283]), "False", "13"]
+        if done.stdout.splitlines() == expected:
+            break
+    assert done.stdout.splitlines() == expected
 
 
 IS_COLD = """
 import sys
 import numpy as np
 from oocgraph.kernels.components import begin
-from oocgraph.compiled.load import load_kernels
-load_kernels([(begin, (np.empty(0, np.int32), 0, 0))])
+from oocgraph.compiled import load
+load.USUAL = ()
+load.load_kernels([(begin, (np.empty(0, np.int32), 0, 0))])
 print(len(begin.overloads), "numba.np.arraymath" in sys.modules)
 """
 
@@ -137,6 +141,7 @@ from oocgraph.compiled.deques import team_calls
 from oocgraph.errors import BudgetError
 started, start = [], subprocess.Popen
 subprocess.Popen = lambda *a, **o: started.append(start(*a, **o)) or started[-1]
+load.USUAL = load.USUAL[:1]
 load.cgroup_limit_bytes = lambda: load.LEAST_BYTES
 load.PAGES_BYTES = load.LEAST_BYTES
 load.load_kernels(team_calls())
@@ -156,7 +161,7 @@ def test_a_process_that_compiles_ends_before_it_has_no_room(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", FULL], check=True, capture_output=True, text=True, env=environment)
     counted, said = done.stdout.splitlines()
-    assert counted == "5 1 True"
+    assert counted == "3 1 True"
     assert said == (
         "kernels have yet to be compiled, once, and the process that did so was killed: the control group's limit is 160 MiB; make the "
         "same call once where there is more memory"
@@ -185,9 +190,10 @@ import logging, sys
 from pathlib import Path
 import numpy as np
 logging.basicConfig(stream=sys.stdout, format="%(message).40s")
+from oocgraph.compiled import load
 from oocgraph.compiled.deques import end, new_deques, team_calls
-from oocgraph.compiled.load import load_kernels
-load_kernels(team_calls())
+load.USUAL = ()
+load.load_kernels(team_calls())
 end(new_deques(1))
 print("loaded")
 """

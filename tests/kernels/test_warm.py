@@ -128,6 +128,8 @@ BROKEN_SCRIPT = """
 import logging, sys
 import numpy as np, scipy.sparse as sp
 from oocgraph import spmv
+from oocgraph.compiled import load
+load.USUAL = ()
 logging.basicConfig(level="WARNING")
 sys.executable = "/bin/false"
 print(spmv(sp.eye_array(3, format="csr"), np.ones(3)).tolist())
