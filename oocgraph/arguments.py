@@ -1,7 +1,8 @@
 """Arguments of public functions: an unknown keyword, or an argument of the wrong type, is an error that says what to write instead.
 
 In: a public function. Out: one that checks, by its name, each argument whose name means the same everywhere (`_CHECKS`), turns NumPy's
-booleans and integers into Python's, and lets go of its arrays when it ends with an error.
+booleans and integers into Python's, and lets go of its arrays when it ends with an error. Functions check the range of a number by
+`check_whole` and `check_number`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from oocgraph.errors import ArgumentTypeError
+from oocgraph.errors import ArgumentError, ArgumentTypeError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -55,6 +56,42 @@ MOST_SHOWN = 80
 _WRITTEN = "its result is returned: write it by result.write(path)"
 
 
+def is_whole(value: Any, least: int, most: float = np.inf) -> bool:
+    """Whether a value is a whole number from `least` to `most`, of Python or NumPy; a bool is none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= most)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, of Python or NumPy; a bool is none."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def check_whole(name: str, value: Any, *, least: int, of: str = "") -> int:
+    """Return a whole number that was given, as Python's; `of` names what it counts.
+
+    Raises
+    ------
+    ArgumentError
+        It is none, or less than `least`.
+    """
+    if not is_whole(value, least):
+        raise ArgumentError(f"{name} is {value!r}; it must be a whole number{of and f' of {of}'}, {least} or more")
+    return int(value)
+
+
+def check_number(name: str, value: Any, *, low: float = -np.inf, high: float = np.inf, is_open: bool = False) -> None:
+    """Refuse what is no number from `low` to `high`, or between them if `is_open`.
+
+    Raises
+    ------
+    ArgumentError
+        It is none.
+    """
+    if not is_number(value) or not (low < value < high if is_open else low <= value <= high) or not np.isfinite(value):
+        bounds = f"above {low:g} and below {high:g}" if is_open else f"{low:g} or more" if high == np.inf else f"from {low:g} to {high:g}"
+        raise ArgumentError(f"{name} is {value!r}; it must be a number{'' if low == -np.inf else ', ' + bounds}")
+
+
 def _shown(value: Any) -> str:
     """Return a value as an error shows it: a table or an array by its type alone."""
     text = repr(value)
@@ -67,10 +104,6 @@ def _flag(name: str, value: Any) -> Any:
     if not isinstance(value, bool):
         raise ArgumentTypeError(f"{name} is {_shown(value)}; give True or False")
     return value
-
-
-def _flag_or_none(name: str, value: Any) -> Any:
-    return None if value is None else _flag(name, value)
 
 
 def _path(name: str, value: Any) -> Any:
@@ -92,10 +125,6 @@ def _whole(name: str, value: Any) -> Any:
     return value
 
 
-def _whole_or_none(name: str, value: Any) -> Any:
-    return None if value is None else _whole(name, value)
-
-
 def _column(name: str, value: Any) -> Any:
     if value is not None and not isinstance(value, str | bool):
         raise ArgumentTypeError(f"{name} is {_shown(value)}; give the name of one edge column")
@@ -109,11 +138,11 @@ def _progress(name: str, value: Any) -> Any:
 
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "directed": _flag_or_none,
+    "directed": _or_none(_flag),
     "distances": _flag,
     "edge_factor": _whole,
     "keep_self_loops": _flag,
-    "num_vertices": _whole_or_none,
+    "num_vertices": _or_none(_whole),
     "overwrite": _flag,
     "path": _path,
     "progress": _progress,

@@ -18,8 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import numpy as np
-
+from oocgraph.arguments import is_whole
 from oocgraph.errors import ArgumentError, OocGraphError
 from oocgraph.types import AskedOrder, Codec, DeviceKind, Precision
 
@@ -240,7 +239,7 @@ def check_threads(threads: Any) -> None:
     ArgumentError
         It is not a whole number from 1 to `MAX_THREADS`.
     """
-    if threads is not None and (not isinstance(threads, int | np.integer) or isinstance(threads, bool) or not 1 <= threads <= MAX_THREADS):
+    if threads is not None and not is_whole(threads, 1, MAX_THREADS):
         raise ArgumentError(f"threads is {threads!r}; it must be 1 to {MAX_THREADS}, or None for all cores")
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from oocgraph.arguments import known_keywords
+from oocgraph.arguments import check_whole, known_keywords
 from oocgraph.config import check_threads, parse_bytes, settings
 from oocgraph.errors import ArgumentError, ArgumentTypeError
 from oocgraph.memory import effective_budget_bytes
@@ -77,8 +77,8 @@ class Resources:
             value = getattr(self, name)
             if value is not None:
                 parse_bytes(value, name)
-        if self.num_partitions is not None and not is_count(self.num_partitions):
-            raise ArgumentError(f"num_partitions is {self.num_partitions!r}; it must be a whole number, 1 or more")
+        if self.num_partitions is not None:
+            check_whole("num_partitions", self.num_partitions, least=1)
         if self.device is not None and self.device not in get_args(DeviceKind):
             raise ArgumentError(f"device is {self.device!r}; it must be one of {', '.join(get_args(DeviceKind))}")
 
@@ -261,11 +261,6 @@ def resources_of(
 
 
 _UNSAID = Resources()
-
-
-def is_count(value: Any) -> bool:
-    """Whether a value is a whole number, 1 or more."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
 
 
 def current_client() -> Any:

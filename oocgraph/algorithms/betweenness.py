@@ -17,11 +17,11 @@ from oocgraph.algorithms.path_counts import PathCounts
 from oocgraph.algorithms.path_needs import path_needs
 from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.sweeping import Call
-from oocgraph.arguments import known_keywords
+from oocgraph.arguments import is_whole, known_keywords
 from oocgraph.engine.sweeps import Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels.betweenness import LANES
-from oocgraph.resources import Resources, is_count
+from oocgraph.resources import Resources
 from oocgraph.results.centrality import BetweennessResult
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
@@ -112,7 +112,7 @@ def betweenness_centrality(
 def find_betweenness(call: Call, k: int | None, random: Random, *, normalized: bool, endpoints: bool) -> BetweennessResult:
     """Find the betweenness centrality of every vertex, with a sample that `random` chooses; see `betweenness_centrality`."""
     num_ids = call.store.attributes.num_input_vertices
-    if k is not None and not (is_count(k) and k <= num_ids):
+    if k is not None and not is_whole(k, 1, num_ids):
         raise ArgumentError(
             f"k is {k!r}; it must be a whole number from 1 to {num_ids}, which are all vertices of {call.store.url}; leave it out for all"
         )

@@ -17,7 +17,7 @@ import numpy as np
 from oocgraph.algorithms.bfs_by_pages import answer, is_for_pages
 from oocgraph.algorithms.runtimes import check_runtime, open_where
 from oocgraph.algorithms.search_options import as_list, on_processor, refuse_elsewhere, target_numbers
-from oocgraph.arguments import known_keywords
+from oocgraph.arguments import check_whole, known_keywords
 from oocgraph.engine.levels import MAX_DEPTH_LIMIT
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import PeakSampler
@@ -194,7 +194,7 @@ def _check_arguments(sources: list[Any], depth_limit: Any, direction: Any) -> No
     """Validate the arguments before any I/O."""
     if not sources:
         raise ArgumentError("no source was given; name at least one vertex id")
-    if depth_limit is not None and (not isinstance(depth_limit, (int, np.integer)) or depth_limit < 0):
-        raise ArgumentError(f"depth_limit is {depth_limit!r}; it must be a whole number, 0 or more")
+    if depth_limit is not None:
+        check_whole("depth_limit", depth_limit, least=0)
     if direction not in get_args(Direction):
         raise ArgumentError(f"direction is {direction!r}; it must be one of {', '.join(get_args(Direction))}")

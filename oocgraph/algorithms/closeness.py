@@ -21,11 +21,11 @@ from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.source_levels import NUM_SOURCES, Figures
 from oocgraph.algorithms.source_words import SEARCHES, SourceWords, as_list, words_needs
 from oocgraph.algorithms.sweeping import Call
-from oocgraph.arguments import known_keywords
+from oocgraph.arguments import is_whole, known_keywords
 from oocgraph.engine.sweeps import Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import words as kernels
-from oocgraph.resources import Resources, is_count
+from oocgraph.resources import Resources
 from oocgraph.results.distances import ClosenessResult, HarmonicResult
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
@@ -243,7 +243,7 @@ def _values(call: Call, vertices: Any, k: int | None, seed: int, sums: _Sums) ->
         raise ArgumentError(
             "vertices and k are given: values of given vertices are exact, and k is a sample for all; leave one of them out"
         )
-    if k is not None and not (is_count(k) and 2 <= k <= num_ids):
+    if k is not None and not is_whole(k, 2, num_ids):
         raise ArgumentError(f"k is {k!r}; it must be a whole number from 2 to {num_ids}, the vertices of the graph; or leave it out")
     if seed < 0:
         raise ArgumentError(f"seed is {seed}; it must be 0 or more")

@@ -26,11 +26,11 @@ from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.source_levels import NUM_SOURCES, Figures
 from oocgraph.algorithms.source_words import SEARCHES, SourceWords, as_list, words_needs
 from oocgraph.algorithms.sweeping import Call
-from oocgraph.arguments import known_keywords
+from oocgraph.arguments import check_whole, known_keywords
 from oocgraph.engine.sweeps import Sweeps
 from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.kernels import words as kernels
-from oocgraph.resources import Resources, is_count
+from oocgraph.resources import Resources
 from oocgraph.results.distances import DiameterResult, EccentricityResult
 from oocgraph.store.columns import distinct
 from oocgraph.store.graph import CSRStore
@@ -192,8 +192,8 @@ def diameter(
     ...     diameter(build_csr(([1, 2, 3], [2, 3, 4]), f"{folder}/g.zarr")).diameter
     3
     """
-    if max_searches is not None and not is_count(max_searches):
-        raise ArgumentError(f"max_searches is {max_searches!r}; it must be a whole number, 1 or more")
+    if max_searches is not None:
+        check_whole("max_searches", max_searches, least=1)
     call = Call("diameter", graph, runtime, resources, memory_budget, progress, client)
     n = call.store.num_rows
     if call.store.attributes.directed:

@@ -13,8 +13,8 @@ import numpy as np
 from oocgraph.algorithms.pagerank_arguments import chosen_column
 from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.spectral import Power, converged, power_needs, start
-from oocgraph.algorithms.sweeping import Call, check_iterations, check_number
-from oocgraph.arguments import known_keywords
+from oocgraph.algorithms.sweeping import Call, check_iterations
+from oocgraph.arguments import check_number, known_keywords
 from oocgraph.engine.sweeps import Sweeps
 from oocgraph.resources import Resources
 from oocgraph.results.centrality import KatzResult

@@ -11,7 +11,7 @@ from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.source_levels import NUM_SOURCES, Figures
 from oocgraph.algorithms.source_words import SEARCHES, SourceWords, as_list, words_needs
 from oocgraph.algorithms.sweeping import Call
-from oocgraph.arguments import known_keywords
+from oocgraph.arguments import check_whole, known_keywords
 from oocgraph.engine.sweeps import Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import words as kernels
@@ -106,8 +106,8 @@ def multi_source_bfs(
     given = as_list(sources)
     if not given:
         raise ArgumentError("sources is empty; name at least one vertex id")
-    if depth_limit is not None and (isinstance(depth_limit, bool) or not isinstance(depth_limit, int | np.integer) or depth_limit < 0):
-        raise ArgumentError(f"depth_limit is {depth_limit!r}; it must be a whole number, 0 or more")
+    if depth_limit is not None:
+        check_whole("depth_limit", depth_limit, least=0)
     call = Call("multi_source_bfs", graph, runtime, resources, memory_budget, progress, client)
     n, numbers = call.store.num_rows, VertexIds(call.store).vertices_of(given)
     linked = np.flatnonzero(numbers >= 0)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arguments import check_number, check_whole, is_number
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import SLACK_BYTES
 from oocgraph.products.ranking import RankState
-from oocgraph.resources import Resources, is_count
+from oocgraph.resources import Resources
 from oocgraph.results.writer import writing_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.scipy import weight_column
@@ -63,15 +64,10 @@ def check_arguments(damping: float, tol: float, max_iter: int, weight: str | boo
     ArgumentError
         One is invalid.
     """
-    for name, value, low, why in (
-        ("damping", damping, 0, "at least 0 and less than 1"),
-        ("tol", tol, 0, "0 or more"),
-    ):
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not number or not low <= value < (1 if name == "damping" else np.inf):
-            raise ArgumentError(f"{name} is {value!r}; it must be a number, {why}")
-    if not is_count(max_iter):
-        raise ArgumentError(f"max_iter is {max_iter!r}; it must be a whole number, 1 or more")
+    if not (is_number(damping) and 0 <= damping < 1):
+        raise ArgumentError(f"damping is {damping!r}; it must be a number, at least 0 and less than 1")
+    check_number("tol", tol, low=0)
+    check_whole("max_iter", max_iter, least=1)
     if weight is not None and not isinstance(weight, str | bool):
         raise ArgumentError(f"weight is {weight!r}; it must be the name of an edge column, True, False or None")
 

@@ -11,9 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from oocgraph.arguments import known_keywords
+from oocgraph.arguments import is_whole, known_keywords
 from oocgraph.errors import ArgumentError
 from oocgraph.partition.cusp_spec import PartitionOptions
 from oocgraph.partition.executor import LocalPhases, PhaseExecutor
@@ -140,7 +138,7 @@ def partition_options(
 ) -> PartitionOptions:
     """Return the options of a partitioning of this graph, checked; `others` are fields of `PartitionOptions`."""
     n = store.num_rows
-    if isinstance(num_partitions, bool) or not isinstance(num_partitions, (int, np.integer)) or not 1 <= num_partitions <= n:
+    if not is_whole(num_partitions, 1, n):
         raise ArgumentError(
             f"num_partitions is {num_partitions!r}, but {store.url} has {n:,} vertices with edges; give a whole number from 1 to {n:,}"
             if n

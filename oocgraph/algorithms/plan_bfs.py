@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oocgraph.allocator import returned_memory
-from oocgraph.arguments import known_keywords
+from oocgraph.arguments import is_whole, known_keywords
 from oocgraph.config import parse_bytes, settings
 from oocgraph.engine.in_process import open_in_process
 from oocgraph.errors import ArgumentError, BudgetError
@@ -241,7 +241,7 @@ def _checked_workers(workers: int | Iterable[int], store: CSRStore) -> list[int]
         raise ArgumentError("no number of workers was given; name at least one, such as 4")
     most = min(n, MAX_WORKERS)
     for one in given:
-        if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or not 1 <= one <= most:
+        if not is_whole(one, 1, most):
             limit = f"{store.url} has {n:,} vertices with edges" if n <= MAX_WORKERS else f"{MAX_WORKERS:,} is the most that is planned for"
             raise ArgumentError(f"a number of workers is {one!r}; {limit}: give whole numbers from 1 to {most:,}")
     return sorted({int(one) for one in given})

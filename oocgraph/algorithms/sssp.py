@@ -28,7 +28,7 @@ from oocgraph.algorithms.search_options import on_processor, target_numbers
 from oocgraph.algorithms.sssp_in_small import bound_of, shortest_in_small
 from oocgraph.algorithms.sssp_on_device import find_on_device, paths_work, width_on_device
 from oocgraph.allocator import returned_memory
-from oocgraph.arguments import known_keywords
+from oocgraph.arguments import is_number, known_keywords
 from oocgraph.arrays import Device
 from oocgraph.config import settings
 from oocgraph.engine.blocks import EdgeError, forget_beyond, load_loop
@@ -318,8 +318,7 @@ def checked_task(store: CSRStore, task: Task, *, is_on_cluster: bool = False) ->
     if checked_schedule(task.schedule) != "async" and is_on_cluster:
         raise ArgumentError(f"schedule is {task.schedule!r}; a cluster has async alone: leave it out, or run in this process")
     for name, value, least in (("delta", task.delta, "above 0"), ("distance_limit", task.distance_limit, "0 or more")):
-        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if value is not None and not (is_number and (value > 0 or (value == 0 and name == "distance_limit"))):
+        if value is not None and not (is_number(value) and (value > 0 or (value == 0 and name == "distance_limit"))):
             raise ArgumentError(f"{name} is {value!r}; it must be a number, {least}")
     column = weight_column(store, task.weight)
     if column is None:

@@ -15,16 +15,15 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
-import numpy as np
-
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, checked_in_process, opened_of
 from oocgraph.allocator import returned_memory
+from oocgraph.arguments import check_number, check_whole
 from oocgraph.engine.opened import Unopened
 from oocgraph.engine.sweeps import Edges, Needs, Sweeps, least_bytes, load_sweep_kernels, open_sweeps, stream_edges
 from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.memory import Budget, PeakSampler, with_threads_that_fit
 from oocgraph.progress import watched
-from oocgraph.resources import CAPABILITIES, Resources, is_count, resources_of
+from oocgraph.resources import CAPABILITIES, Resources, resources_of
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.vertices import VertexIds
@@ -167,22 +166,7 @@ def check_iterations(tol: float, max_iter: int) -> None:
         It does.
     """
     check_number("tol", tol, low=0)
-    if not is_count(max_iter):
-        raise ArgumentError(f"max_iter is {max_iter!r}; it must be a whole number, 1 or more")
-
-
-def check_number(name: str, value: Any, *, low: float = -np.inf, high: float = np.inf, is_open: bool = False) -> None:
-    """Refuse what is no number from `low` to `high`, or between them if `is_open`.
-
-    Raises
-    ------
-    ArgumentError
-        It is none.
-    """
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not (low < value < high if is_open else low <= value <= high) or not np.isfinite(value):
-        bounds = f"above {low:g} and below {high:g}" if is_open else f"{low:g} or more" if high == np.inf else f"from {low:g} to {high:g}"
-        raise ArgumentError(f"{name} is {value!r}; it must be a number{'' if low == -np.inf else ', ' + bounds}")
+    check_whole("max_iter", max_iter, least=1)
 
 
 def check_weights(store: CSRStore, column: str | None, least: Iterable[float]) -> None:

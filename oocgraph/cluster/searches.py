@@ -15,8 +15,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self, get_args
 
-import numpy as np
-
+from oocgraph.arguments import is_whole
 from oocgraph.clients import check_client
 from oocgraph.closing import Closing
 from oocgraph.cluster import worker as tasks
@@ -126,7 +125,7 @@ class ClusterRuntime(Closing):
         store = open_graph(graph, check_pages=check_pages)
         knobs = settings()
         n = max(1, store.num_rows)
-        if num_partitions is not None and not (isinstance(num_partitions, (int, np.integer)) and 1 <= num_partitions <= n):
+        if num_partitions is not None and not is_whole(num_partitions, 1, n):
             raise ArgumentError(
                 f"num_partitions is {num_partitions!r}, of {store.num_rows:,} vertices with edges: give a whole number from 1 to {n:,}"
             )

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from oocgraph.arguments import check_whole
 from oocgraph.errors import ArgumentError
 from oocgraph.partition.blocks import PIECE_ROWS, Blocks
 from oocgraph.partition.policy import CompiledPolicy, Policy
@@ -87,12 +88,9 @@ class PartitionOptions:
             raise ArgumentError(
                 f"vertex_weight is {weights[0]!r}, edge_weight {weights[1]!r}; they must be numbers: finite, not negative and not both 0"
             )
-        for name in ("round_vertices", "threads"):
-            count: Any = getattr(self, name)
-            if count is None and name == "threads":
-                continue
-            if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-                raise ArgumentError(f"{name} is {count!r}; it must be a whole number, 1 or more")
+        check_whole("round_vertices", self.round_vertices, least=1)
+        if self.threads is not None:
+            check_whole("threads", self.threads, least=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

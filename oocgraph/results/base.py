@@ -19,14 +19,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oocgraph.arguments import known_keywords
+from oocgraph.arguments import check_whole, known_keywords
 from oocgraph.errors import ArgumentError, BudgetError, VertexNotFoundError
 from oocgraph.memory import bytes_before, enough_memory, format_bytes
 from oocgraph.results import tables
 from oocgraph.results.join import named_after
 from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
 from oocgraph.results.mapping import ColumnMapping, Walk, one_key
-from oocgraph.results.shown import Shown, whole
+from oocgraph.results.shown import Shown
 from oocgraph.results.streaming import FRUGAL, most_rows, room_of, stream_result
 from oocgraph.results.writer import ID, write_result
 from oocgraph.store.columns import Ids, as_numpy, id_bytes
@@ -137,7 +137,7 @@ class VertexResult(Shown):
         ArgumentError
             `block_size` is no whole number of at least 1; there is no column of a name.
         """
-        size = self.block_vertices(BLOCK_VERTICES) if block_size is None else whole("block_size", block_size, least=1)
+        size = self.block_vertices(BLOCK_VERTICES) if block_size is None else check_whole("block_size", block_size, least=1)
         named = self.columns if columns is None else [columns] if isinstance(columns, str) else columns
         names = tuple(name if name in self.columns else self._chosen(name) for name in named if name != "vertices")
         return stream_result(self, names, size, lambda _, vertices, values: ResultBlock(vertices=vertices, **values), room=FRUGAL)

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arguments import check_whole
 from oocgraph.errors import StoreError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.histogram import Histogram, make_histogram, with_others
 from oocgraph.results.join import values_at
-from oocgraph.results.shown import whole
 from oocgraph.store.columns import Ids
 from oocgraph.text import counted, format_number
 from oocgraph.types import Array
@@ -170,7 +170,7 @@ class PageRankResult(VertexResult):
         ArgumentError
             `count` is no whole number, or negative.
         """
-        if (most := whole("count", count, least=0)) not in self._tops:
+        if (most := check_whole("count", count, least=0)) not in self._tops:
             self._tops[most] = self._top("rank", most)
         return self._tops[most]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from oocgraph.arguments import check_whole
 from oocgraph.errors import ArgumentError, MissingDependencyError
 from oocgraph.listing import html_listing, is_single
 from oocgraph.results.histogram import Histogram, finite, group_sizes, make_histogram
@@ -65,7 +66,7 @@ class Shown(VertexMapping):
         ArgumentError
             `max_bins` is no whole number of at least 2.
         """
-        return self._histogram(whole("max_bins", max_bins, least=2))
+        return self._histogram(check_whole("max_bins", max_bins, least=2))
 
     def plot(self, ax: Axes | None = None, *, figure: Figure | None = None) -> Figure | Axes:
         """Draw how many vertices have which value; of a search also the time and the bytes of each level, by worker.
@@ -161,7 +162,7 @@ class Shown(VertexMapping):
 
 def _best(parts: Iterator[tuple[Ids, Array]], count: int, *, above: float = -np.inf) -> list[tuple[Any, Any]]:
     """Return ids and values of those with the largest values, in descending order; of equals, the one that comes first."""
-    count = whole("count", count, least=0)
+    count = check_whole("count", count, least=0)
     best: list[tuple[Any, Any]] = []
     for vertices, values in parts if count else ():
         (places,) = np.nonzero(values > (best[-1][1] if len(best) == count else above))
@@ -169,16 +170,3 @@ def _best(parts: Iterator[tuple[Ids, Array]], count: int, *, above: float = -np.
         found = zip(as_numpy(taken(vertices, places)).tolist(), values[places].tolist(), strict=True)
         best = sorted([*best, *found], key=lambda pair: -pair[1])[:count]
     return best
-
-
-def whole(name: str, value: Any, *, least: int) -> int:
-    """Return a whole number that was given, as Python's.
-
-    Raises
-    ------
-    ArgumentError
-        It is none, or less.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ArgumentError(f"{name} is {value!r}; it must be a whole number, {least} or more")
-    return int(value)

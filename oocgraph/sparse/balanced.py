@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oocgraph.arguments import known_keywords
+from oocgraph.arguments import is_whole, known_keywords
 from oocgraph.errors import ArgumentError
 from oocgraph.sparse.partial import Partial, PartialCOO, PartialCSC, PartialCSR
 from oocgraph.sparse.placement import NumaNode, Place, place, topology
@@ -71,7 +71,7 @@ def balanced_partition(
     >>> one.indices.tolist(), two.indices.tolist(), two.first_row_partial, two.indptr.tolist()
     ([0, 1], [2, 2], True, [0, 1, 2])
     """
-    if isinstance(parts, bool) or not isinstance(parts, (int, np.integer)) or not 1 <= parts <= MAX_PARTS:
+    if not is_whole(parts, 1, MAX_PARTS):
         raise ArgumentError(f"parts is {parts!r}; it must be a whole number, 1 or more (and {MAX_PARTS} at most)")
     whole = _whole(matrix)
     start, total, parts = whole.start, whole.stop - whole.start, int(parts)

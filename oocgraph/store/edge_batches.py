@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arguments import check_whole
 from oocgraph.arrow import from_numbers
-from oocgraph.errors import ArgumentError
 from oocgraph.store.answering import budget_of
 from oocgraph.store.columns import id_bytes
 from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes
@@ -30,8 +30,7 @@ def edges(store: GraphArrays, *, columns: Sequence[str] | None, batch_size: int,
     """Return all edges as a stream; see `oocgraph.store.access.GraphAccess.edges`."""
     import pyarrow as pa
 
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer) or batch_size < 1:
-        raise ArgumentError(f"batch_size is {batch_size!r}; it must be a whole number, 1 or more")
+    check_whole("batch_size", batch_size, least=1)
     check_no_view(store)
     names = check_columns(store, tuple(store.attributes.columns) if columns is None else columns)
     group, size = store.attributes.stored_groups[0], min(int(batch_size), max(1, store.attributes.num_stored_edges))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arguments import check_whole
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget
 from oocgraph.store.answering import budget_of, ids_bytes, ids_of
@@ -52,8 +53,7 @@ def ego(store: GraphArrays, vertex: Any, k: int, *, direction: str, memory_budge
     """Return the subgraph of all within `k` edges of a vertex; see `oocgraph.store.access.GraphAccess.ego`."""
     if not is_single(vertex):
         raise ArgumentError(f"vertex is {vertex!r}; give one id")
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 0:
-        raise ArgumentError(f"k is {k!r}; it must be a whole number of edges, 0 or more")
+    check_whole("k", k, least=0, of="edges")
     group, charges = group_of(store, direction), {"pieces of rows": _piece_bytes(store), "marks of vertices": store.num_rows}
     budget = budget_of(store, memory_budget, tables=True, following_bytes=sum(charges.values()))
     budget.reserve_all(charges)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.arguments import check_whole, is_whole
 from oocgraph.compiled.load import load_kernels
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels.sampling import draw_positions, draw_steps
@@ -109,8 +110,7 @@ def random_walk(
     store: GraphArrays, starts: Any, length: int, seed: int, *, direction: str, memory_budget: str | int | None
 ) -> Array:  # fmt: skip
     """Return the vertices of walks; see `oocgraph.store.access.GraphAccess.random_walk`."""
-    if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 0:
-        raise ArgumentError(f"length is {length!r}; it must be a whole number of steps, 0 or more")
+    check_whole("length", length, least=0, of="steps")
     group = group_of(store, direction)
     load_sampling()
     given = as_collection(starts)
@@ -171,7 +171,7 @@ def _fanouts(fanout: Any) -> tuple[int, ...]:
     """
     given = tuple(fanout) if isinstance(fanout, list | tuple | np.ndarray) else (fanout,)
     for one in given:
-        if isinstance(one, bool) or not isinstance(one, int | np.integer) or one < 0:
+        if not is_whole(one, 0):
             raise ArgumentError(f"fanout is {fanout!r}; it must be a whole number of neighbours, 0 or more, or a list of one for each hop")
     if not given:
         raise ArgumentError("fanout is empty; give the number of neighbours of each hop, such as [15, 10]")

@@ -21,6 +21,7 @@ from oocgraph import (
     connected_components,
     export_graph,
     generate_kronecker,
+    multi_source_bfs,
     open_runtime,
     partition_graph,
     spmv,
@@ -52,6 +53,12 @@ def test_numbers_of_threads_are_judged_alike(graph, tmp_path, threads):
 
 def test_a_depth_limit_above_every_level_is_none(graph):
     assert bfs(graph, 0, depth_limit=10**30).depth == 3
+
+
+@pytest.mark.parametrize("search", [bfs, multi_source_bfs])
+def test_a_bool_is_no_depth_limit(graph, search):
+    with pytest.raises(ArgumentError, match="depth_limit is True; it must be a whole number, 0 or more"):
+        search(graph, [0], depth_limit=True)
 
 
 def test_other_things_than_asked_for_are_named(graph, tmp_path):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from oocgraph.arguments import is_whole
 from oocgraph.errors import ArgumentError
 from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.source import Source, range_streams
@@ -91,8 +92,7 @@ def checked_weights(weights: Any) -> tuple[int, int]:
         They are not two integers, 0 or more and below 2**32, in this order.
     """
     pair = list(weights) if isinstance(weights, list | tuple) else []
-    whole = all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in pair)
-    if len(pair) != 2 or not whole or not 0 <= pair[0] <= pair[1] < 1 << 32:
+    if len(pair) != 2 or not all(is_whole(one, 0, (1 << 32) - 1) for one in pair) or pair[0] > pair[1]:
         raise ArgumentError(f"weights is {weights!r}; give the smallest and the largest weight, from 0 to 2**32 - 1, such as (1, 255)")
     return int(pair[0]), int(pair[1])
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.arguments import known_keywords
+from oocgraph.arguments import is_number, is_whole, known_keywords
 from oocgraph.errors import ArgumentError
 from oocgraph.ingest.generators.generated import GeneratedEdges
-from oocgraph.resources import Resources, is_count
+from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array, ProgressOption
 
@@ -46,7 +46,7 @@ class GridEdges(GeneratedEdges):
     ) -> None:  # fmt: skip
         if rows < 1 or columns < 1:
             raise ArgumentError(f"a grid of {rows} x {columns} has no vertices; rows and columns must be at least 1")
-        if isinstance(keep, bool) or not isinstance(keep, int | float | np.number) or not 0 < keep <= 1:
+        if not (is_number(keep) and 0 < keep <= 1):
             raise ArgumentError(f"keep is {keep!r}; it must be above 0 and at most 1: the share of the edges that are kept")
         self._columns, self._keep, self._shuffle, self._seed = columns, float(keep), shuffle, seed
         self._num_horizontal = rows * (columns - 1)
@@ -122,7 +122,7 @@ def generate_grid(
     from oocgraph.ingest.build import build_csr
 
     numbers = list(shape) if isinstance(shape, Iterable) else []
-    if len(numbers) != 2 or not all(map(is_count, numbers)):
+    if len(numbers) != 2 or not all(is_whole(one, 1) for one in numbers):
         raise ArgumentError(f"shape is {shape!r}; give the numbers of rows and columns, 1 or more each, such as (1000, 1000)")
     source = GridEdges(*map(int, numbers), keep=keep, shuffle=shuffle, seed=seed, weights=weights)
     return build_csr(source, path, overwrite=overwrite, resources=resources, memory_budget=memory_budget, progress=progress)
