@@ -8,35 +8,32 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.bench_access import bench_access
-from oocgraph.commands.bench_analysis import bench_analysis
-from oocgraph.commands.bench_append import bench_append
-from oocgraph.commands.bench_build import bench_build
-from oocgraph.commands.bench_calls import bench_calls
-from oocgraph.commands.bench_components import bench_components
+from oocgraph.commands.bench_analyses import (
+    bench_analysis,
+    bench_calls,
+    bench_components,
+    bench_pagerank,
+    bench_schedule,
+    bench_small,
+    bench_where,
+)
 from oocgraph.commands.bench_gpu import bench_gpu
 from oocgraph.commands.bench_imbalance import bench_imbalance
-from oocgraph.commands.bench_load import bench_load
-from oocgraph.commands.bench_objects import bench_objects
 from oocgraph.commands.bench_options import (
     direction_option,
-    finish,
     folder_option,
     graph_argument,
     num_sources_option,
     peer_option,
+    run_benchmark,
     seed_option,
 )
-from oocgraph.commands.bench_pagerank import bench_pagerank
 from oocgraph.commands.bench_partition import bench_partition
 from oocgraph.commands.bench_plan import bench_plan
-from oocgraph.commands.bench_results import bench_results
-from oocgraph.commands.bench_schedule import bench_schedule
-from oocgraph.commands.bench_small import bench_small
 from oocgraph.commands.bench_spmv import bench_spmv
-from oocgraph.commands.bench_where import bench_where
+from oocgraph.commands.bench_stores import bench_access, bench_append, bench_build, bench_load, bench_objects, bench_results
 from oocgraph.commands.clusters import Place, place_options
-from oocgraph.commands.common import WholeHelps, check_size, json_option, memory_option, progress_bars, threads_option
+from oocgraph.commands.common import WholeHelps, check_size, json_option, memory_option, threads_option
 
 SCRATCH = "Folder for temporary files."
 
@@ -46,24 +43,11 @@ def bench() -> None:
     """Measure, beside a peer on the same graph."""
 
 
-bench.add_command(bench_access)
-bench.add_command(bench_analysis)
-bench.add_command(bench_append)
-bench.add_command(bench_build)
-bench.add_command(bench_calls)
-bench.add_command(bench_components)
-bench.add_command(bench_gpu)
-bench.add_command(bench_imbalance)
-bench.add_command(bench_load)
-bench.add_command(bench_objects)
-bench.add_command(bench_pagerank)
-bench.add_command(bench_small)
-bench.add_command(bench_spmv)
-bench.add_command(bench_where)
-bench.add_command(bench_results)
-bench.add_command(bench_partition)
-bench.add_command(bench_plan)
-bench.add_command(bench_schedule)
+for command in (
+    bench_access, bench_analysis, bench_append, bench_build, bench_calls, bench_components, bench_gpu, bench_imbalance, bench_load,
+    bench_objects, bench_pagerank, bench_partition, bench_plan, bench_results, bench_schedule, bench_small, bench_spmv, bench_where,
+):  # fmt: skip
+    bench.add_command(command)
 
 
 @bench.command("bfs")
@@ -77,18 +61,12 @@ bench.add_command(bench_schedule)
 @click.option("--oracle", is_flag=True, help="Count the exact pages that either direction would have read.")
 @folder_option("--scratch", SCRATCH)
 @json_option
-def bench_bfs(graph: str, *, as_json: bool, memory: str | None, **options: Any) -> None:
+def bench_bfs(**options: Any) -> None:
     """Search GRAPH from random sources; every result is validated, one invalid result is exit code 1.
 
     ratio_to_peer is the median over the sources of our seconds by the peer's; both search the same sources in turn.
     """
-    from oocgraph.bench.bfs import bench_bfs as run
-    from oocgraph.store.graph import open_graph
-
-    store = open_graph(graph)
-    with progress_bars() as progress:
-        report = run(store, memory_budget=memory, progress=progress, **options)
-    finish(report, as_json=as_json, show=_print_searches)
+    run_benchmark("bfs", show=_print_searches, **options)
 
 
 @bench.command("cluster")
@@ -103,22 +81,16 @@ def bench_bfs(graph: str, *, as_json: bool, memory: str | None, **options: Any) 
 @click.option("--apart", is_flag=True, help="All on the cluster, then, when it is gone, all in process: the memory of both is never taken.")
 @folder_option("--scratch", SCRATCH)
 @json_option
-def bench_cluster(graph: str, *, place: Place, as_json: bool, memory: str | None, **options: Any) -> None:
+def bench_cluster(*, place: Place, **options: Any) -> None:
     """Search GRAPH on a cluster (by default --cluster local) and in one process, with as many threads and the same planes.
 
     Every result is validated, one invalid result is exit code 1. Both search the same sources in turn, and ratios are per source;
     overhead is their difference in milliseconds, divided by the iterations. --memory is that of each worker. Workers must see --scratch.
     """
-    from oocgraph.bench.cluster import bench_cluster as run
-    from oocgraph.store.graph import open_graph
-
     if place.scheduler is None and place.cluster is None:
         place = replace(place, cluster="local")
     place.check()
-    store = open_graph(graph)
-    with progress_bars() as progress:
-        report = run(store, open_client=place.client, num_partitions=place.partitions, memory_budget=memory, progress=progress, **options)
-    finish(report, as_json=as_json, show=_print_comparisons)
+    run_benchmark("cluster", show=_print_comparisons, open_client=place.client, num_partitions=place.partitions, **options)
 
 
 _COLUMNS = {

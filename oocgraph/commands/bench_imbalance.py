@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.bench_options import direction_option, finish, folder_option, graph_argument, num_sources_option, seed_option
+from oocgraph.commands.bench_options import direction_option, folder_option, graph_argument, num_sources_option, run_benchmark, seed_option
 from oocgraph.commands.clusters import Place, place_options
-from oocgraph.commands.common import json_option, memory_option, progress_bars
+from oocgraph.commands.common import json_option, memory_option
 
 
 @click.command("imbalance")
@@ -25,19 +25,13 @@ from oocgraph.commands.common import json_option, memory_option, progress_bars
 )  # fmt: skip
 @folder_option("--scratch", "Folder for temporary files.")
 @json_option
-def bench_imbalance(graph: str, *, place: Place, as_json: bool, memory: str | None, **options: Any) -> None:
+def bench_imbalance(*, place: Place, **options: Any) -> None:
     """Search GRAPH on workers of this host, one of which shares its core with a busy process, with and without taking over work.
 
     By default --cluster local. All search the same sources in turn, quiet and busy; ratios are to searches in which nothing is taken
     over. Every result is validated, one invalid result is exit code 1.
     """
-    from oocgraph.bench.imbalance import bench_imbalance as run
-    from oocgraph.store.graph import open_graph
-
     if place.scheduler is None and place.cluster is None:
         place = replace(place, cluster="local")
     place.check()
-    store = open_graph(graph)
-    with progress_bars() as progress:
-        report = run(store, open_client=place.client, memory_budget=memory, progress=progress, **options)
-    finish(report, as_json=as_json)
+    run_benchmark("imbalance", open_client=place.client, **options)

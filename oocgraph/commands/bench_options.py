@@ -1,17 +1,18 @@
-"""What the benchmarks' commands share: options, a generated graph, and how a report ends the command."""
+"""What the benchmarks' commands share: options, a generated graph, how one is run, and how a report ends the command."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from oocgraph.commands.bfs import DIRECTIONS
-from oocgraph.commands.common import Command, emit, note
+from oocgraph.commands.common import Command, emit, note, progress_bars
 
 if TYPE_CHECKING:
     from oocgraph.bench.harness import Report
@@ -59,6 +60,25 @@ def generated(stack: ExitStack, scale: int, folder: str | None, memory: str | No
     store = generate_kronecker(scale, path, memory_budget=memory, progress=progress)
     drop_page_cache(path.rglob("*"))
     return store
+
+
+def run_benchmark(
+    benchmark: str, /, *, as_json: bool, show: Callable[[Mapping[str, Any]], None] | None = None, graph: str | None = None, **options: Any
+) -> None:  # fmt: skip
+    """Run ``oocgraph.bench.NAME.bench_NAME``, of the store of a `graph` where one is given, and print its report.
+
+    Modules of benchmarks are imported here, so that help is quick.
+    """
+    run = getattr(import_module(f"oocgraph.bench.{benchmark}"), f"bench_{benchmark}")
+    if graph is not None:
+        from oocgraph.store.graph import open_graph
+
+        options["store"] = open_graph(graph)
+    if "memory" in options:
+        options["memory_budget"] = options.pop("memory")
+    with progress_bars() as progress:
+        report = run(progress=progress, **options)
+    finish(report, as_json=as_json, show=show)
 
 
 def finish(report: Report, *, as_json: bool, show: Callable[[Mapping[str, Any]], None] | None = None) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.bench_options import count_option, finish, folder_option, graph_argument, peer_option
+from oocgraph.commands.bench_options import count_option, folder_option, graph_argument, peer_option, run_benchmark
 from oocgraph.commands.clusters import Place, client_options
-from oocgraph.commands.common import json_option, memory_option, progress_bars
+from oocgraph.commands.common import json_option, memory_option
 from oocgraph.commands.partition import policy_of
 
 POLICIES = ("EEC", "HVC", "CVC", "FEC", "GVC", "SVC")
@@ -42,23 +42,18 @@ _COLUMNS = {
 @memory_option
 @client_options
 @json_option
-def bench_partition(graph: str, *, policies: tuple[str, ...], place: Place, memory: str | None, as_json: bool, **options: Any) -> None:
+def bench_partition(*, policies: tuple[str, ...], place: Place, **options: Any) -> None:
     """Partition GRAPH by each policy, from disk to disk, and prove every result; cold page cache, runs taken in turn.
 
     Without --cluster or --scheduler the threads of this process do it. --memory is that of each process.
     """
-    from oocgraph.bench.partition import bench_partition as run
-    from oocgraph.commands.tables import print_table
-    from oocgraph.store.graph import open_graph
-
     place.check()
-    store = open_graph(graph)
     chosen = [policy_of(one) for one in policies or POLICIES]
     client = place.client if place.is_cluster else None
-    with progress_bars() as progress:
-        report = run(store, policies=chosen, open_client=client, memory_budget=memory, progress=progress, **options)
+    run_benchmark("partition", show=_print_policies, policies=chosen, open_client=client, **options)
 
-    def show(metrics: Mapping[str, Any]) -> None:
-        print_table({column: row[name] for name, column in _COLUMNS.items() if name in row} for row in metrics["policies"])
 
-    finish(report, as_json=as_json, show=show)
+def _print_policies(metrics: Mapping[str, Any]) -> None:
+    from oocgraph.commands.tables import print_table
+
+    print_table({column: row[name] for name, column in _COLUMNS.items() if name in row} for row in metrics["policies"])

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import oocgraph
 from oocgraph.bench.analysis import ANALYSES, bench_analysis
 from oocgraph.cli import cli
-from oocgraph.commands.bench_analysis import NAMES
+from oocgraph.commands.bench_analyses import NAMES
 from oocgraph.types import ignore_progress
 
 GAPBS = """#!/bin/sh
