@@ -94,24 +94,15 @@ COMMANDS = {
 """Name and short help; a command's module is imported when it is called."""
 
 MODULES = {
-    "hits": "centralities",
-    "katz": "centralities",
-    "eigenvector": "centralities",
-    "spanning-forest": "spanning",
-    "personalized-pagerank": "personalized",
-    "betweenness": "centralities",
-    "scc": "strong",
-    "condensation": "strong",
-    "topological-generations": "strong",
-    "multi-source-bfs": "distances",
-    "closeness": "distances",
-    "harmonic": "distances",
-    "eccentricity": "distances",
-    "diameter": "distances",
-    "label-propagation": "communities",
-    "louvain": "communities",
+    **dict.fromkeys(
+        (
+            "hits", "katz", "eigenvector", "betweenness", "closeness", "harmonic", "eccentricity", "personalized-pagerank",
+            "spanning-forest", "scc", "topological-generations", "label-propagation", "louvain", "triangles",
+        ),
+        "analyses",
+    ),
     "sample": "neighbors",
-}
+}  # fmt: skip
 """Modules of commands that share one with others; all others have their own."""
 
 
@@ -264,8 +255,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"oocgraph.commands.{MODULES.get(cmd_name, cmd_name)}")
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        name = cmd_name.replace("-", "_")
+        module = importlib.import_module(f"oocgraph.commands.{MODULES.get(cmd_name, name)}")
+        command: click.Command = getattr(module, name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import reduce
+from inspect import cleandoc
 from time import perf_counter
 from typing import Any
 
@@ -31,8 +32,18 @@ Option = Callable[[Any], Any]
 """What `click.option` returns."""
 
 
+_ON_CLUSTER = """\
+It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
+
+"""
+
+_METRICS = """\
+Metrics: seconds are of the {}, load_seconds of what comes before; bytes_read is the larger of the bytes requested and the device bytes of
+this process."""
+
+
 def values_command(
-    name: str, function: str, text: str, *options: Option, num_shown: int | None = 10, on_cluster: bool = False
+    name: str, function: str, text: str, timed: str, *options: Option, num_shown: int | None = 10, on_cluster: bool = False
 ) -> click.Command:  # fmt: skip
     """Return a command that calls a public function of oocgraph.
 
@@ -43,7 +54,9 @@ def values_command(
     function
         Name of the function; it takes a graph, `resources`, `progress`, and the options.
     text
-        Help.
+        Help; a paragraph about clusters and one about metrics follow it.
+    timed
+        What `seconds` of the result are of.
     options
         Its own options, in the order of the help.
     num_shown
@@ -84,13 +97,13 @@ def values_command(
             rows = [{"vertex": str(vertex), column: value} for vertex, value in best]
             emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_table(rows))
 
-    call.__doc__, call.__name__ = text, name
+    help_text = f"{cleandoc(text)}\n\n{_ON_CLUSTER if on_cluster else ''}{_METRICS.format(timed)}"
     out = click.option("--out", metavar="FILE", help="Write vertices and values: .zarr, .parquet or .csv.")
     cluster = (client_options,) if on_cluster else ()
     top_options = () if num_shown is None else (top_option(num_shown),)
     shared: tuple[Option, ...] = (resources_options, check_pages_option, *cluster, *top_options, out, overwrite_option, json_option)
     decorated = reduce(lambda command, option: option(command), reversed((*options, *shared)), call)
-    return click.command(name)(click.argument("graph", metavar="GRAPH")(decorated))
+    return click.command(name, help=help_text)(click.argument("graph", metavar="GRAPH")(decorated))
 
 
 def top_option(num_shown: int) -> Option:

@@ -1,4 +1,4 @@
-"""``oocgraph scc``, ``condensation``, ``topological-generations``: where directed paths lead, and whether they lead back."""
+"""``oocgraph condensation``: the graph of the strongly connected components."""
 
 from __future__ import annotations
 
@@ -16,34 +16,9 @@ from oocgraph.commands.common import (
     progress_bars,
     resources_options,
 )
-from oocgraph.commands.values import values_command
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
-
-_METRICS = """
-
-    Metrics: seconds are of the algorithm, load_seconds of what comes before; bytes_read is the larger of the bytes requested and the
-    device bytes of this process.
-    """
-
-scc = values_command(
-    "scc", "strongly_connected_components",
-    """Find the strongly connected components of the directed graph store GRAPH.
-
-    Each component is named after its vertex with the smallest id; largest is how many vertices the largest one has."""
-    + _METRICS,
-    num_shown=0,
-)  # fmt: skip
-
-topological_generations = values_command(
-    "topological-generations", "topological_generations",
-    """Find the topological generations of GRAPH, a directed graph store without cycles.
-
-    The generation of a vertex is the number of edges on the longest path to it. A graph with cycles is an error, which names one."""
-    + _METRICS,
-    num_shown=None,
-)  # fmt: skip
 
 
 @click.command()
