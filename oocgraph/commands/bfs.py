@@ -8,23 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.clusters import Place, cluster_options, peak_name
+from oocgraph.commands.clusters import Place, cluster_options
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
     device_resources_options,
     emit,
     is_quiet,
-    json_option,
-    overwrite_option,
-    progress_bars,
     where_option,
 )
+from oocgraph.commands.running import result_options, running
 from oocgraph.commands.tables import SHOWN_BINS, print_histogram, print_levels
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
-    from oocgraph.results.bfs import BFSResult
 
 DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 
@@ -43,10 +40,8 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 @click.option("--partition", metavar="1d|2d|DIR", help="Search over partitions that exchange messages: made now, or by oocgraph partition.")
 @check_pages_option
 @click.option("--validate", is_flag=True, help="Validate the result by Graph500's rules; an invalid one is an error.")
-@click.option("--out", metavar="FILE", help="Write vertices, level and parent: .zarr, .parquet or .csv.")
-@overwrite_option
 @cluster_options
-@json_option
+@result_options("vertices, level and parent")
 def bfs(
     graph: str,
     sources: tuple[str, ...],
@@ -73,7 +68,6 @@ def bfs(
     process during the search; peak_host_bytes covers load, search and writing the result, not the validation.
     """
     from oocgraph.algorithms.bfs import bfs as search
-    from oocgraph.memory import PeakSampler
     from oocgraph.store.graph import open_graph
     from oocgraph.store.vertices import VertexIds
     from oocgraph.verify import verify_bfs
@@ -85,25 +79,18 @@ def bfs(
     source_ids = ids.parse(list(sources)).tolist()
     ids.vertices_of(source_ids)  # before the load: a wrong id is reported at once
     source = source_ids[0] if len(source_ids) == 1 else source_ids
-    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
-        there = replace(resources, num_partitions=place.partitions, client=client)
+    with running(resources, place) as run:
+        there = replace(run.resources, num_partitions=place.partitions)
         target = ids.parse(list(targets)).tolist() if targets else None
-        result = search(store, source, target=target, resources=there, progress=progress, **place.result_options(), **options)
-        result_seconds = _write(result, out, overwrite=overwrite)
-    fields = {**result.summary(), "result_seconds": result_seconds, peak_name(client): sampler.peak_bytes}
+        result = search(store, source, target=target, resources=there, progress=run.progress, **place.result_options(), **options)
+        run.finish(result, out, overwrite=overwrite)
+    fields = {**result.summary(), **run.figures()}
     if validate:
         start = perf_counter()
-        verify_bfs(store, result, memory_budget=resources.memory_budget if client is None else None)
+        verify_bfs(store, result, memory_budget=run.verification_budget)
         fields |= {"valid": True, "validation_seconds": perf_counter() - start}
     if as_json:
         fields["vertices_per_level"] = result.vertices_per_level().tolist()
     emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))
     if not (as_json or is_quiet()):
         print_levels(result.iterations)
-
-
-def _write(result: BFSResult, path: str | None, *, overwrite: bool) -> float:
-    start = perf_counter()
-    if path is not None:
-        result.write(path, overwrite=overwrite)
-    return perf_counter() - start

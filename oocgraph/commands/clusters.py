@@ -86,11 +86,6 @@ class Place:
         return {name: getattr(self, name) for name in _CLIENT}
 
 
-def peak_name(client: Client | None) -> str:
-    """Return what the peak of this process's memory is called in metrics: on a cluster it is the client's alone."""
-    return "peak_host_bytes" if client is None else "client_peak_host_bytes"
-
-
 _PLACE_OPTIONS = [
     click.option("--scheduler", metavar="ADDRESS|FILE", help="Run on the workers of a running Dask scheduler, or its scheduler file."),
     click.option("--cluster", type=click.Choice(["local", "cuda"]), help="Start workers on this machine: processes, or one for each GPU."),

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from time import perf_counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from oocgraph.commands.clusters import Place, client_options, peak_name
+from oocgraph.commands.clusters import Place, client_options
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
-    json_option,
-    overwrite_option,
-    progress_bars,
     resources_options,
     where_option,
 )
+from oocgraph.commands.running import result_options, running, validate_option
 from oocgraph.commands.values import emit_groups, top_option
 
 if TYPE_CHECKING:
@@ -31,10 +28,8 @@ if TYPE_CHECKING:
 @check_pages_option
 @client_options
 @top_option(0)
-@click.option("--out", metavar="FILE", help="Write vertices and components: .zarr, .parquet or .csv.")
-@overwrite_option
-@click.option("--validate", is_flag=True, help="Check the result by a code that shares nothing with it, reading every edge once.")
-@json_option
+@validate_option
+@result_options("vertices and components")
 def components(
     graph: str, *, where: str | None,
     resources: Resources, place: Place, num_top: int, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool,
@@ -53,7 +48,6 @@ def components(
     """
     from oocgraph.algorithms.components import find_components
     from oocgraph.algorithms.search_options import on_processor
-    from oocgraph.memory import PeakSampler
     from oocgraph.results.histogram import sizes_bytes
     from oocgraph.store.graph import open_graph
     from oocgraph.store.views import view_of
@@ -62,20 +56,10 @@ def components(
     place.check()
     store = view_of(open_graph(graph, check_pages=check_pages), where=where)
     check_result_path(out, overwrite=overwrite)
-    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
+    with running(resources, place) as run:
         following = max(sizes_bytes(store.num_rows), verification_bytes(store) if validate else 0)
-        there = on_processor(replace(resources, client=client), {"where": where})
-        result = find_components(store, there, progress=progress, following_bytes=following)
-        began = perf_counter()
-        if validate:
-            verify_components(store.stored, result, memory_budget=resources.memory_budget if client is None else None)
-        validated = perf_counter()
-        if out is not None:
-            result.write(out, overwrite=overwrite)
-        written = perf_counter()
+        there = on_processor(run.resources, {"where": where})
+        result = find_components(store, there, progress=run.progress, following_bytes=following)
+        run.finish(result, out, overwrite=overwrite, verify=partial(verify_components, store.stored) if validate else None)
         best = result.top(num_top)
-    seconds = {"result_seconds": written - validated} | ({"validation_seconds": validated - began} if validate else {})
-    fields = {**result.summary(), **seconds}
-    fields.pop("peak_host_bytes")
-    fields[peak_name(client)] = sampler.peak_bytes
-    emit_groups(result, fields, best, as_json=as_json)
+    emit_groups(result, run.fields(result), best, as_json=as_json)

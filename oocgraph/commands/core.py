@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from time import perf_counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from oocgraph.commands.clusters import Place, client_options, peak_name
+from oocgraph.commands.clusters import Place, client_options
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
     emit,
-    json_option,
-    overwrite_option,
-    progress_bars,
     resources_options,
 )
+from oocgraph.commands.running import result_options, running, validate_option
 from oocgraph.commands.tables import SHOWN_BINS, print_histogram
 
 if TYPE_CHECKING:
@@ -36,10 +33,8 @@ if TYPE_CHECKING:
 @resources_options
 @check_pages_option
 @client_options
-@click.option("--out", metavar="FILE", help="Write vertices and core numbers: .zarr, .parquet or .csv.")
-@overwrite_option
-@click.option("--validate", is_flag=True, help="Check the result by a code that shares nothing with it, reading every edge once.")
-@json_option
+@validate_option
+@result_options("vertices and core numbers")
 def core(
     graph: str, *, schedule: str, resources: Resources, place: Place, out: str | None, overwrite: bool, validate: bool, check_pages: bool,
     as_json: bool,
@@ -54,7 +49,6 @@ def core(
     of the bytes requested and the device bytes of this process.
     """
     from oocgraph.algorithms.cores import check_task, find_cores
-    from oocgraph.memory import PeakSampler
     from oocgraph.store.graph import open_graph
     from oocgraph.verify_peeling import verification_bytes, verify_cores
 
@@ -62,17 +56,8 @@ def core(
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     check_task(store, schedule, is_on_cluster=place.is_cluster)
-    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
+    with running(resources, place) as run:
         following = verification_bytes(store) if validate else 0
-        result = find_cores(store, schedule, replace(resources, client=client), progress=progress, following_bytes=following)
-        began = perf_counter()
-        if validate:
-            verify_cores(store, result, memory_budget=resources.memory_budget if client is None else None)
-        validated = perf_counter()
-        if out is not None:
-            result.write(out, overwrite=overwrite)
-    seconds = {"result_seconds": perf_counter() - validated} | ({"validation_seconds": validated - began} if validate else {})
-    fields = {**result.summary(), **seconds}
-    fields.pop("peak_host_bytes")
-    fields[peak_name(client)] = sampler.peak_bytes
-    emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))
+        result = find_cores(store, schedule, run.resources, progress=run.progress, following_bytes=following)
+        run.finish(result, out, overwrite=overwrite, verify=partial(verify_cores, store) if validate else None)
+    emit(run.fields(result), as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))

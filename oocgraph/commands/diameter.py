@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import click
 
-from oocgraph.commands.clusters import Place, client_options, peak_name
+from oocgraph.commands.clusters import Place, client_options
 from oocgraph.commands.common import (
     check_pages_option,
     emit,
     json_option,
-    progress_bars,
     resources_options,
 )
+from oocgraph.commands.running import running
 
 
 @click.command()
@@ -30,13 +29,9 @@ def diameter(*, graph: str, check_pages: bool, resources: Any, place: Place, as_
     It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
     """
     import oocgraph
-    from oocgraph.memory import PeakSampler
 
     place.check()
     store = oocgraph.open_graph(graph, check_pages=check_pages)
-    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
-        used = replace(resources, client=client)
-        result = oocgraph.diameter(store, max_searches=max_searches, resources=used, progress=progress)
-    fields = result.summary()
-    fields.pop("peak_host_bytes")
-    emit({**fields, peak_name(client): sampler.peak_bytes}, as_json=as_json, title=repr(result))
+    with running(resources, place) as run:
+        result = oocgraph.diameter(store, max_searches=max_searches, resources=run.resources, progress=run.progress)
+    emit(run.fields(result), as_json=as_json, title=repr(result))

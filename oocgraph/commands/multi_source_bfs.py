@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import click
 
-from oocgraph.commands.clusters import Place, client_options, peak_name
+from oocgraph.commands.clusters import Place, client_options
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
     emit,
-    json_option,
-    overwrite_option,
-    progress_bars,
     resources_options,
 )
+from oocgraph.commands.running import result_options, running
 from oocgraph.commands.tables import print_table
 
 
@@ -28,9 +25,7 @@ from oocgraph.commands.tables import print_table
 @resources_options
 @check_pages_option
 @client_options
-@click.option("--out", metavar="FILE", help="Write vertices and their level in each search: .zarr, .parquet or .csv.")
-@overwrite_option
-@json_option
+@result_options("vertices and their level in each search")
 def multi_source_bfs(
     *, graph: str, sources: tuple[str, ...], check_pages: bool, resources: Any, place: Place, out: str | None, overwrite: bool,
     as_json: bool, **own: Any,
@@ -43,21 +38,17 @@ def multi_source_bfs(
     It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
     """
     import oocgraph
-    from oocgraph.memory import PeakSampler
     from oocgraph.store.vertices import VertexIds
 
     place.check()
     store = oocgraph.open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
-    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
-        used = replace(resources, client=client)
+    with running(resources, place) as run:
         ids = VertexIds(store).parse(list(sources)).tolist()
-        result = oocgraph.multi_source_bfs(store, ids, distances=out is not None, resources=used, progress=progress, **own)
+        result = oocgraph.multi_source_bfs(store, ids, distances=out is not None, resources=run.resources, progress=run.progress, **own)
         if out is not None:
             result.write(out, overwrite=overwrite)
-    fields = result.summary()
-    fields.pop("peak_host_bytes")
-    fields[peak_name(client)] = sampler.peak_bytes
+    fields = run.fields(result)
     names = ("num_reached", "depth", "sum_distances", "sum_inverse_distances")
     columns = [fields.pop(name) for name in names]
     rows = [{"source": source, **dict(zip(names, row, strict=True))} for source, *row in zip(fields.pop("sources"), *columns, strict=True)]

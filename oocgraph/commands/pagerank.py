@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.clusters import Place, client_options, peak_name
+from oocgraph.commands.clusters import Place, client_options
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
     device_resources_options,
     emit,
-    json_option,
-    overwrite_option,
-    progress_bars,
 )
+from oocgraph.commands.running import result_options, running
 from oocgraph.commands.tables import print_table
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
-    from oocgraph.results.pagerank import PageRankResult
 
 PRECISIONS = ["auto", "single", "double"]
 SCHEDULES = ["auto", "in-place"]
@@ -49,9 +44,7 @@ SCHEDULES = ["auto", "in-place"]
 @client_options
 @click.option("--checkpoint", metavar="DIR", help="Folder for the state of the run; if it holds one, resume from it.")
 @click.option("--top", "num_top", type=click.IntRange(min=0), default=10, show_default=True, help="Vertices to show.")
-@click.option("--out", metavar="FILE", help="Write vertices and ranks: .zarr, .parquet or .csv.")
-@overwrite_option
-@json_option
+@result_options("vertices and ranks")
 def pagerank(
     graph: str,
     *,
@@ -81,7 +74,6 @@ def pagerank(
     from oocgraph.algorithms.pagerank import pagerank as rank
     from oocgraph.config import setting
     from oocgraph.errors import OocGraphError
-    from oocgraph.memory import PeakSampler
     from oocgraph.store.graph import open_graph
     from oocgraph.store.vertices import VertexIds
 
@@ -92,14 +84,11 @@ def pagerank(
     check_result_path(out, overwrite=overwrite)
     personalization = _personalization(VertexIds(store), personalized) if personalized else None
     options |= {"weight": False if unweighted else weight, "personalization": personalization}
-    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress, setting("precision", precision):
-        result = rank(store, resources=replace(resources, client=client), progress=progress, **options)
-        result_seconds = _write(result, out, overwrite=overwrite)
+    with running(resources, place) as run, setting("precision", precision):
+        result = rank(store, resources=run.resources, progress=run.progress, **options)
+        run.finish(result, out, overwrite=overwrite)
         best = result.top(num_top)
-    fields = {**result.summary(), "result_seconds": result_seconds}
-    fields.pop("peak_host_bytes")
-    fields[peak_name(client)] = sampler.peak_bytes
-    fields["top"] = [{"vertex": vertex, "rank": value} for vertex, value in best]
+    fields = {**run.fields(result), "top": [{"vertex": vertex, "rank": value} for vertex, value in best]}
     rows = [{"vertex": str(vertex), "rank": value} for vertex, value in best]
     emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_table(rows))
 
@@ -136,10 +125,3 @@ def _number(text: str, number: str) -> float:
         return float(number)
     except ValueError as error:
         raise OocGraphError(f"--personalize {text}: {number!r} is no number; write --personalize ID or --personalize ID=2.5") from error
-
-
-def _write(result: PageRankResult, path: str | None, *, overwrite: bool) -> float:
-    start = perf_counter()
-    if path is not None:
-        result.write(path, overwrite=overwrite)
-    return perf_counter() - start

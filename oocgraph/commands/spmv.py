@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.clusters import Place, client_options, peak_name
+from oocgraph.commands.clusters import Place, client_options
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
     device_resources_options,
     emit,
-    json_option,
-    overwrite_option,
-    progress_bars,
 )
+from oocgraph.commands.running import result_options, running
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
@@ -35,9 +32,7 @@ SEMIRINGS = ["plus_times", "min_plus", "or_and", "plus_second"]
 @device_resources_options
 @check_pages_option
 @client_options
-@click.option("--out", metavar="FILE", help="Write vertices and values: .zarr, .parquet or .csv.")
-@overwrite_option
-@json_option
+@result_options("vertices and values")
 def spmv(
     graph: str, *, vector: str | None, resources: Resources, check_pages: bool, place: Place, out: str | None, overwrite: bool,
     as_json: bool, **options: Any,
@@ -50,7 +45,6 @@ def spmv(
     import numpy as np
 
     from oocgraph.algorithms.spmv import spmv as multiply
-    from oocgraph.memory import PeakSampler
     from oocgraph.results.product import VectorResult
     from oocgraph.store.graph import open_graph
     from oocgraph.store.vertices import VertexIds
@@ -59,12 +53,11 @@ def spmv(
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     x = _vector_of(vector, store.attributes.num_input_vertices, boolean=options["semiring"] == "or_and")
-    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
+    with running(resources, place) as run:
         began = perf_counter()
-        y = multiply(store, x, resources=replace(resources, client=client), progress=progress, **options)
-        seconds, began = perf_counter() - began, perf_counter()
-        if out is not None:
-            VectorResult(ids=VertexIds(store), by_id=y).write(out, overwrite=overwrite)
+        y = multiply(store, x, resources=run.resources, progress=run.progress, **options)
+        seconds = perf_counter() - began
+        run.finish(VectorResult(ids=VertexIds(store), by_id=y), out, overwrite=overwrite)
     finite = y[np.isfinite(y)].astype(np.float64, copy=False)
     with np.errstate(over="ignore"):
         total = float(finite.sum())
@@ -76,8 +69,7 @@ def spmv(
         "least": float(finite.min()) if finite.size else None,
         "largest": float(finite.max()) if finite.size else None,
         "seconds": seconds,
-        "result_seconds": perf_counter() - began,
-        peak_name(client): sampler.peak_bytes,
+        **run.figures(),
     }
     emit(fields, as_json=as_json, title=f"{graph}: its adjacency matrix times {vector or 'ones'}")
 

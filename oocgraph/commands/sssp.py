@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from time import perf_counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from oocgraph.commands.clusters import Place, client_options, peak_name
+from oocgraph.commands.clusters import Place, client_options
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
     device_resources_options,
     emit,
-    json_option,
-    overwrite_option,
-    progress_bars,
     where_option,
 )
+from oocgraph.commands.running import result_options, running, validate_option
 from oocgraph.commands.tables import SHOWN_BINS, print_histogram
 
 if TYPE_CHECKING:
@@ -44,10 +41,8 @@ if TYPE_CHECKING:
 @device_resources_options
 @check_pages_option
 @client_options
-@click.option("--out", metavar="FILE", help="Write vertices, distances and parents: .zarr, .parquet or .csv.")
-@overwrite_option
-@click.option("--validate", is_flag=True, help="Check the result by a code that shares nothing with it, reading every edge once.")
-@json_option
+@validate_option
+@result_options("vertices, distances and parents")
 def sssp(
     graph: str, *, source: str, target: str | None, where: str | None, reverse: bool,
     distance_limit: float | None, weight: str | None, schedule: str, delta: float | None,
@@ -66,7 +61,6 @@ def sssp(
     """
     from oocgraph.algorithms.search_options import on_processor
     from oocgraph.algorithms.sssp import Task, check_on_workers, checked_task, find_paths
-    from oocgraph.memory import PeakSampler
     from oocgraph.store.graph import open_graph
     from oocgraph.store.vertices import VertexIds
     from oocgraph.store.views import view_of
@@ -80,18 +74,9 @@ def sssp(
     [source] = VertexIds(store.stored).parse([source]).tolist()
     task = Task(source, weight, schedule, delta, target, distance_limit)
     column = checked_task(store, task, is_on_cluster=place.is_cluster)
-    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
+    with running(resources, place) as run:
         following = verification_bytes(store, column) if validate else 0
-        there = on_processor(replace(resources, client=client), {"where": where, "reverse": store.reverse})
-        result = find_paths(store, task, there, progress=progress, following_bytes=following)
-        began = perf_counter()
-        if validate:
-            verify_sssp(store.stored, result, memory_budget=resources.memory_budget if client is None else None)
-        validated = perf_counter()
-        if out is not None:
-            result.write(out, overwrite=overwrite)
-    seconds = {"result_seconds": perf_counter() - validated} | ({"validation_seconds": validated - began} if validate else {})
-    fields = {**result.summary(), **seconds}
-    fields.pop("peak_host_bytes")
-    fields[peak_name(client)] = sampler.peak_bytes
-    emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))
+        there = on_processor(run.resources, {"where": where, "reverse": store.reverse})
+        result = find_paths(store, task, there, progress=run.progress, following_bytes=following)
+        run.finish(result, out, overwrite=overwrite, verify=partial(verify_sssp, store.stored) if validate else None)
+    emit(run.fields(result), as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))

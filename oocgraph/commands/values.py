@@ -7,25 +7,20 @@ Out: the command.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
-from dataclasses import replace
 from functools import reduce
 from inspect import cleandoc
-from time import perf_counter
 from typing import Any
 
 import click
 
-from oocgraph.commands.clusters import Place, client_options, peak_name
+from oocgraph.commands.clusters import Place, client_options
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
     emit,
-    json_option,
-    overwrite_option,
-    progress_bars,
     resources_options,
 )
+from oocgraph.commands.running import result_options, running
 from oocgraph.commands.tables import SHOWN_BINS, print_histogram, print_table
 
 Option = Callable[[Any], Any]
@@ -70,23 +65,16 @@ def values_command(
         place: Place | None = None, num_top: int = 0, **own: Any,
     ) -> None:  # fmt: skip
         import oocgraph
-        from oocgraph.memory import PeakSampler
 
         if place is not None:
             place.check()
         store = oocgraph.open_graph(graph, check_pages=check_pages)
         check_result_path(out, overwrite=overwrite)
-        with PeakSampler() as sampler, nullcontext() if place is None else place.client() as client, progress_bars() as progress:
-            used = resources if client is None else replace(resources, client=client)
-            result = getattr(oocgraph, function)(store, resources=used, progress=progress, **_weight(own))
-            began = perf_counter()
-            if out is not None:
-                result.write(out, overwrite=overwrite)
-            written = perf_counter()
+        with running(resources, place) as run:
+            result = getattr(oocgraph, function)(store, resources=run.resources, progress=run.progress, **_weight(own))
+            run.finish(result, out, overwrite=overwrite)
             best = [] if num_shown is None else result.top(num_top)
-        fields = {**result.summary(), "result_seconds": written - began}
-        fields.pop("peak_host_bytes")
-        fields[peak_name(client)] = sampler.peak_bytes
+        fields = run.fields(result)
         column = next(iter(result.columns))
         if result.groups:
             emit_groups(result, fields, best, as_json=as_json)
@@ -98,10 +86,9 @@ def values_command(
             emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_table(rows))
 
     help_text = f"{cleandoc(text)}\n\n{_ON_CLUSTER if on_cluster else ''}{_METRICS.format(timed)}"
-    out = click.option("--out", metavar="FILE", help="Write vertices and values: .zarr, .parquet or .csv.")
     cluster = (client_options,) if on_cluster else ()
     top_options = () if num_shown is None else (top_option(num_shown),)
-    shared: tuple[Option, ...] = (resources_options, check_pages_option, *cluster, *top_options, out, overwrite_option, json_option)
+    shared: tuple[Option, ...] = (resources_options, check_pages_option, *cluster, *top_options, result_options("vertices and values"))
     decorated = reduce(lambda command, option: option(command), reversed((*options, *shared)), call)
     return click.command(name, help=help_text)(click.argument("graph", metavar="GRAPH")(decorated))
 
