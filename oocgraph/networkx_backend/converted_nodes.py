@@ -127,10 +127,6 @@ class ConvertedNodes(Nodes):
         """See `Nodes.nodes_of`."""
         return self.labels(ids)
 
-    def is_forest(self) -> bool:
-        """See `Nodes.is_forest`."""
-        return self.num_edges < len(self) and self.components().num_components == len(self) - self.num_edges
-
     def leave_negative_weights(self) -> None:
         """See `Nodes.leave_negative_weights`."""
         if self.graph.has_negative_weights:

@@ -227,9 +227,9 @@ class Nodes(ABC):
         """Return level or distance of what oocgraph calls a node; None if the search has not reached it."""
         return search.reached().get(target)
 
-    @abstractmethod
     def is_forest(self) -> bool:
         """Whether there is no cycle, whatever the direction of the edges."""
+        return self.num_edges < len(self) and self.components().num_components == len(self) - self.num_edges
 
     @abstractmethod
     def leave_negative_weights(self) -> None:

@@ -145,12 +145,6 @@ class StoreNodes(Nodes):
         found: list[Any] = ids.tolist()
         return found
 
-    def is_forest(self) -> bool:
-        """See `Nodes.is_forest`."""
-        if self.num_edges >= len(self):
-            return False
-        return self.components().num_components == len(self) - self.num_edges
-
     def leave_negative_weights(self) -> None:
         """See `Nodes.leave_negative_weights`."""
 
