@@ -16,8 +16,8 @@ from typing import Any
 
 import oocgraph
 from oocgraph.algorithms.runtimes import open_runtime
-from oocgraph.bench.harness import Report, in_turn, paired_ratios, scratch_folder
-from oocgraph.bench.peers import open_peers
+from oocgraph.bench.harness import Report, in_turn, scratch_folder
+from oocgraph.bench.peers import open_peers, peer_metrics
 from oocgraph.config import settings
 from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
@@ -125,13 +125,7 @@ def bench_analysis(
     }
     for i, one in enumerate(peers, 1):
         theirs = [run.seconds / analysis.per for run in found[one.name]]
-        metrics |= {
-            f"peer_{i}": one.name,
-            f"peer_{i}_peak_bytes": one.peak_bytes,
-            f"peer_{i}_median_seconds": statistics.median(theirs),
-            **paired_ratios(f"ratio_to_peer_{i}", seconds["ours"], theirs),
-            **(paired_ratios(f"resident_ratio_to_peer_{i}", seconds["resident"], theirs) if "resident" in seconds else {}),
-        }
+        metrics |= peer_metrics(i, one, theirs, seconds["ours"], seconds.get("resident", ()))
         peers_counts = {run.count for run in found[one.name]} - {None}
         if analysis.count is not None and peers_counts:
             metrics[f"peer_{i}_{analysis.count}"] = statistics.median(peers_counts)

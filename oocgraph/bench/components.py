@@ -13,8 +13,8 @@ from typing import Any
 
 from oocgraph.algorithms.components import connected_components
 from oocgraph.algorithms.runtimes import open_runtime
-from oocgraph.bench.harness import Report, in_turn, paired_ratios, scratch_folder
-from oocgraph.bench.peers import PeerRun, open_peers
+from oocgraph.bench.harness import Report, in_turn, scratch_folder
+from oocgraph.bench.peers import PeerRun, open_peers, peer_metrics
 from oocgraph.config import settings
 from oocgraph.errors import ValidationError
 from oocgraph.resources import Resources
@@ -90,13 +90,7 @@ def bench_components(
         invalid.append(str(error))
     for i, one in enumerate(peers, 1):
         runs: list[PeerRun] = found[one.name]
-        metrics |= {
-            f"peer_{i}": one.name,
-            f"peer_{i}_peak_bytes": one.peak_bytes,
-            f"peer_{i}_median_seconds": statistics.median(run.seconds for run in runs),
-            **paired_ratios(f"ratio_to_peer_{i}", seconds, [run.seconds for run in runs]),
-            **paired_ratios(f"resident_ratio_to_peer_{i}", resident, [run.seconds for run in runs]),
-        }
+        metrics |= peer_metrics(i, one, [run.seconds for run in runs], seconds, resident)
         if wrong := {run.count for run in runs} - {result.num_components if i == 1 else result.num_linked}:
             invalid.append(f"{one.name} finds {wrong.pop()} components, not {result.num_components}")
     return Report(title=repr(result), metrics=metrics, invalid=tuple(invalid))

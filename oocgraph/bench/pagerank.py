@@ -15,8 +15,8 @@ from typing import Any
 
 from oocgraph.algorithms.pagerank import pagerank
 from oocgraph.bench.disk import sequential_bytes_per_second
-from oocgraph.bench.harness import Report, in_turn, paired_ratios, scratch_folder
-from oocgraph.bench.peers import Peer, open_peers
+from oocgraph.bench.harness import Report, in_turn, scratch_folder
+from oocgraph.bench.peers import Peer, open_peers, peer_metrics
 from oocgraph.config import setting, settings
 from oocgraph.resources import Resources
 from oocgraph.results.pagerank import PageRankResult
@@ -95,19 +95,18 @@ def bench_pagerank(
     runs: list[RankRun] = found["ours"]
     seconds = [one.iteration_seconds for one in runs]
     names = ("edge_bytes", "kept_bytes", "peak_host_bytes", "memory_budget", "bytes_read")
-    return Report(
-        title=repr(result),
-        metrics={
-            "num_iterations": num_iterations,
-            "num_rounds": num_rounds,
-            "threads": threads,
-            "median_iteration_seconds": statistics.median(seconds),
-            "min_iteration_seconds": min(seconds),
-            **{name: getattr(result, name) for name in names},
-            **disk_metrics(runs),
-            **_peer_metrics(peers, seconds, found),
-        },
-    )
+    metrics = {
+        "num_iterations": num_iterations,
+        "num_rounds": num_rounds,
+        "threads": threads,
+        "median_iteration_seconds": statistics.median(seconds),
+        "min_iteration_seconds": min(seconds),
+        **{name: getattr(result, name) for name in names},
+        **disk_metrics(runs),
+    }
+    for i, one in enumerate(peers, 1):
+        metrics |= peer_metrics(i, one, found[one.name], seconds, timed="iteration_seconds")
+    return Report(title=repr(result), metrics=metrics)
 
 
 def _run_of(store: CSRStore, result: PageRankResult) -> RankRun:
@@ -132,15 +131,3 @@ def disk_metrics(runs: Sequence[RankRun]) -> dict[str, Any]:
         return {}
     rate = statistics.median(one.bytes_per_second for one in runs)
     return {"median_bytes_per_second": rate, "fraction_of_sequential": statistics.median(shares)}
-
-
-def _peer_metrics(peers: Sequence[Peer], seconds: Sequence[float], found: dict[str, list[float]]) -> dict[str, Any]:
-    metrics: dict[str, Any] = {}
-    for i, peer in enumerate(peers, 1):
-        metrics |= {
-            f"peer_{i}": peer.name,
-            f"peer_{i}_peak_bytes": peer.peak_bytes,
-            f"peer_{i}_median_iteration_seconds": statistics.median(found[peer.name]),
-            **paired_ratios(f"ratio_to_peer_{i}", seconds, found[peer.name]),
-        }
-    return metrics

@@ -10,13 +10,14 @@ import os
 import re
 import statistics
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from oocgraph.bench.child import Child
+from oocgraph.bench.harness import paired_ratios
 from oocgraph.bench.libraries import LIBRARIES
 from oocgraph.errors import OocGraphError
 from oocgraph.resources import Resources
@@ -152,6 +153,19 @@ class GapbsPeer:
             raise OocGraphError(f"--peer {self.name}: it ended with code {process.returncode} without its metrics ({last[0]})")
         self.peak_bytes = max(self.peak_bytes, usage.ru_maxrss * 1024)
         return PeerRun(statistics.median(trials), count)
+
+
+def peer_metrics(
+    number: int, peer: Peer, theirs: Sequence[float], ours: Sequence[float], resident: Sequence[float] = (), *, timed: str = "seconds"
+) -> dict[str, Any]:
+    """Return the metrics of a peer, of which the first is number 1: its seconds, and by these ours, from the store and resident."""
+    metrics = {
+        f"peer_{number}": peer.name,
+        f"peer_{number}_peak_bytes": peer.peak_bytes,
+        f"peer_{number}_median_{timed}": statistics.median(theirs),
+        **paired_ratios(f"ratio_to_peer_{number}", ours, theirs),
+    }
+    return metrics | (paired_ratios(f"resident_ratio_to_peer_{number}", resident, theirs) if resident else {})
 
 
 @contextmanager
