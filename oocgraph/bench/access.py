@@ -10,9 +10,8 @@ import os
 import statistics
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -40,34 +39,6 @@ ID_ARRAYS = (ORDER, VERTEX_ID)
 
 CHECKED = 1000
 """Edges of an answer that are looked up in the graph."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """One cold batch of samples.
-
-    Attributes
-    ----------
-    num_edges
-        Drawn edges.
-    num_pages
-        Pages that hold the drawn positions, counted hop by hop.
-    id_pages
-        Pages that hold the numbers of the ids given, and the ids of the vertices drawn (integers).
-    asked_pages
-        Pages of edges asked from the file.
-    seconds
-        Of the call, ids included.
-    device_bytes_read
-        Bytes that came from the disk, ids included.
-    """
-
-    num_edges: int
-    num_pages: int
-    id_pages: int
-    asked_pages: int
-    seconds: float
-    device_bytes_read: int
 
 
 class CountingReader(RangeReader):
@@ -144,24 +115,25 @@ def bench_access(
         batches, reads = _samples(store, [_draw(store, rng, num_seeds) for _ in range(num_rounds)], fanout, memory_budget, progress)
         drawn = store.sample_neighbors(_draw(store, rng, num_seeds), fanout, memory_budget=memory_budget)
         invalid += _no_edges(store, drawn.source[-CHECKED:], drawn.target[-CHECKED:], memory_budget)
+    seconds = [one["seconds"] for one in batches]
     metrics = {
         "graph": store.url, "vertices": store.num_vertices, "edges": store.num_edges, **near,
         "num_seeds": num_seeds, "fanout": list(fanout),
-        "median_sample_pages": statistics.median(one.num_pages for one in batches),
-        "median_sample_id_pages": statistics.median(one.id_pages for one in batches),
-        "sample_page_ratio": sum(one.asked_pages for one in batches) / max(1, sum(one.num_pages for one in batches)),
-        "batches_per_second": 1 / statistics.median(one.seconds for one in batches),
+        "median_sample_pages": statistics.median(one["num_pages"] for one in batches),
+        "median_sample_id_pages": statistics.median(one["id_pages"] for one in batches),
+        "sample_page_ratio": sum(one["asked_pages"] for one in batches) / max(1, sum(one["num_pages"] for one in batches)),
+        "batches_per_second": 1 / statistics.median(seconds),
         "random_reads_per_second": statistics.median(reads),
-        **paired_ratios("ratio_to_random_reads", _allowed_seconds(batches, reads), [one.seconds for one in batches]),
-        **paired_ratios("edge_ratio_to_random_reads", _allowed_seconds(batches, reads, ids=False), [one.seconds for one in batches]),
-        "peak_host_bytes": sampler.peak_bytes, "batches": [asdict(one) for one in batches],
+        **paired_ratios("ratio_to_random_reads", _allowed_seconds(batches, reads), seconds),
+        **paired_ratios("edge_ratio_to_random_reads", _allowed_seconds(batches, reads, ids=False), seconds),
+        "peak_host_bytes": sampler.peak_bytes, "batches": batches,
     }  # fmt: skip
     return Report(title=repr(store), metrics=metrics, invalid=tuple(invalid))
 
 
-def _allowed_seconds(batches: Sequence[Batch], rates: Sequence[float], *, ids: bool = True) -> list[float]:
+def _allowed_seconds(batches: Sequence[Mapping[str, Any]], rates: Sequence[float], *, ids: bool = True) -> list[float]:
     """Return what random reads of the pages of each batch would take, those of ids included or not."""
-    return [(one.num_pages + ids * one.id_pages) / rate for one, rate in zip(batches, rates, strict=True)]
+    return [(one["num_pages"] + ids * one["id_pages"]) / rate for one, rate in zip(batches, rates, strict=True)]
 
 
 def _draw(store: CSRStore, rng: np.random.Generator, count: int) -> Any:
@@ -201,7 +173,7 @@ def _neighbours(store: CSRStore, ids: Any, memory_budget: str | None) -> tuple[d
 
 def _samples(
     store: CSRStore, seeds: Sequence[Any], fanout: Sequence[int], memory_budget: str | None, progress: Progress
-) -> tuple[list[Batch], list[float]]:  # fmt: skip
+) -> tuple[list[dict[str, Any]], list[float]]:  # fmt: skip
     """Draw batches and read random pages in turn, each with an empty cache."""
     store.sample_neighbors(seeds[0][:2], fanout)
     num_reads = _count(store, seeds[0], fanout, memory_budget).num_pages[INDICES]
@@ -213,16 +185,21 @@ def _samples(
     return found["batch"], found["reads"]
 
 
-def _cold_batch(store: CSRStore, ids: Any, fanout: Sequence[int], memory_budget: str | None) -> Batch:
+def _cold_batch(store: CSRStore, ids: Any, fanout: Sequence[int], memory_budget: str | None) -> dict[str, Any]:
+    """Draw a batch with an empty cache; seconds and bytes from the disk include those of ids, as `id_pages` does."""
     _empty_cache(store)
     before, began = device_bytes_read(), time.perf_counter()
     drawn = store.sample_neighbors(ids, fanout, memory_budget=memory_budget)
     seconds, num_bytes = time.perf_counter() - began, device_bytes_read() - before
     counted = _count(store, ids, fanout, memory_budget)
-    return Batch(
-        num_edges=drawn.hop.size, num_pages=counted.num_pages[INDICES], id_pages=sum(counted.num_pages[name] for name in ID_ARRAYS),
-        asked_pages=counted.asked_pages, seconds=seconds, device_bytes_read=num_bytes,
-    )  # fmt: skip
+    return {
+        "num_edges": drawn.hop.size,
+        "num_pages": counted.num_pages[INDICES],  # that hold the drawn positions, counted hop by hop
+        "id_pages": sum(counted.num_pages[name] for name in ID_ARRAYS),
+        "asked_pages": counted.asked_pages,
+        "seconds": seconds,
+        "device_bytes_read": num_bytes,
+    }
 
 
 def _count(store: CSRStore, ids: Any, fanout: Sequence[int], memory_budget: str | None) -> CountingReader:

@@ -12,8 +12,8 @@ import statistics
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from queue import SimpleQueue
+from typing import Any
 
 import numpy as np
 
@@ -30,30 +30,6 @@ READ_BYTES = 4 << 20
 """One read of a plain reader."""
 
 READ_THREADS = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    """One load.
-
-    Attributes
-    ----------
-    seconds
-        Until the first search may begin.
-    resident_bytes
-        What was read and stays in memory.
-    searches
-        Seconds of each of the searches that follow, all from one vertex.
-    """
-
-    seconds: float
-    resident_bytes: int
-    searches: list[float]
-
-    @property
-    def first_to_median(self) -> float:
-        """Seconds of the first search by the median of the others."""
-        return self.searches[0] / statistics.median(self.searches[1:])
 
 
 def bench_load(store: CSRStore, *, num_rounds: int, num_searches: int, memory_budget: str | None, progress: Progress) -> Report:
@@ -89,26 +65,28 @@ def bench_load(store: CSRStore, *, num_rounds: int, num_searches: int, memory_bu
             },
             range(num_rounds), progress, phase="loading",
         )  # fmt: skip
-    loads: list[Load] = found["load"]
-    seconds = [one.seconds for one in loads]
+    loads: list[dict[str, Any]] = found["load"]
+    seconds = [one["seconds"] for one in loads]
     metrics = {
         "graph": store.url, "resident_bytes": sum(sizes.values()),
         "median_load_seconds": statistics.median(seconds),
         "median_read_seconds": statistics.median(found["read"]), "median_pass_seconds": statistics.median(found["pass"]),
         **paired_ratios("ratio_to_read", seconds, found["read"]), **paired_ratios("ratio_to_pass", seconds, found["pass"]),
-        "first_to_median_search": statistics.median(one.first_to_median for one in loads),
-        "peak_host_bytes": sampler.peak_bytes, "loads": [asdict(one) for one in loads],
+        "first_to_median_search": statistics.median(one["searches"][0] / statistics.median(one["searches"][1:]) for one in loads),
+        "peak_host_bytes": sampler.peak_bytes, "loads": loads,
     }  # fmt: skip
     return Report(title=repr(store), metrics=metrics)
 
 
-def _load(store: CSRStore, files: Mapping[PlainArray, int], num_searches: int, memory_budget: str | None) -> Load:
+def _load(store: CSRStore, files: Mapping[PlainArray, int], num_searches: int, memory_budget: str | None) -> dict[str, Any]:
+    """Load, and search from one vertex; `seconds` are until the first search may begin."""
     drop_page_cache(chunk_files(files))
     began = time.perf_counter()
     with LocalRuntime.open(store, memory_budget=memory_budget) as runtime:
         seconds = time.perf_counter() - began
         searches = [runtime.search(np.zeros(1, np.int64)).seconds for _ in range(1 + num_searches)]
-        return Load(seconds=seconds, resident_bytes=sum(array.nbytes for array in runtime.resident.values()), searches=searches)
+        num_bytes = sum(array.nbytes for array in runtime.resident.values())
+        return {"seconds": seconds, "resident_bytes": num_bytes, "searches": searches}
 
 
 def read_seconds(files: Mapping[PlainArray, int], *, keep: bool) -> float:

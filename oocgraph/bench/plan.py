@@ -1,6 +1,6 @@
 """What `oocgraph.plan_bfs` predicts beside what real searches over real partitions send, and on two workers how long they take.
 
-In: a graph. Out: a `Report` with a `Compared` for each case. Bytes and messages do not depend on where parts are, so those searches run
+In: a graph. Out: a `Report` with a row for each case. Bytes and messages do not depend on where parts are, so those searches run
 in this process. Times are of two worker processes of one thread, by constants that are measured on the same two, in turn with the searches.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -29,42 +29,6 @@ from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Progress
 
 PHASE = "comparing"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedIteration:
-    """One iteration: what was predicted and what was measured; seconds are None where only messages were counted."""
-
-    level: int
-    frontier: int
-    predicted_bytes: int
-    measured_bytes: int
-    predicted_messages: int
-    measured_messages: int
-    predicted_seconds: float | None
-    measured_seconds: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """One case.
-
-    Attributes
-    ----------
-    dimension, num_workers
-        ``1d`` or ``2d``; parts.
-    bytes_ratio, messages_ratio, seconds_ratio
-        Predicted by measured, of the whole search; None where nothing was sent, or not timed.
-    iterations
-        One after the other.
-    """
-
-    dimension: str
-    num_workers: int
-    bytes_ratio: float | None
-    messages_ratio: float | None
-    seconds_ratio: float | None
-    iterations: tuple[ComparedIteration, ...]
 
 
 def bench_plan(
@@ -96,7 +60,7 @@ def bench_plan(
     plan = plan_bfs(store, workers, source=source)
     (vertex,) = VertexIds(store).vertices_of([plan.source]).tolist()
     num_cases = len(plan.cases) + timed
-    cases: list[Compared] = []
+    cases: list[dict[str, Any]] = []
     for case in plan.cases:
         progress(PHASE, len(cases), num_cases)
         with open_partitioned(store, case.dimension, Resources(num_partitions=case.num_workers)) as opened:
@@ -109,8 +73,7 @@ def bench_plan(
         cases.append(_compare(again.cases[0], found, timed=True))
     progress(PHASE, num_cases, num_cases)
     times = None if constants is None else asdict(constants)
-    rows = [asdict(case) for case in cases]
-    return Report(title=repr(store), metrics={"graph": store.url, "source": plan.source, "constants": times, "cases": rows})
+    return Report(title=repr(store), metrics={"graph": store.url, "source": plan.source, "constants": times, "cases": cases})
 
 
 def _timed(store: CSRStore, vertex: int, num_searches: int, progress: Progress) -> tuple[Constants, list[Search]]:
@@ -125,25 +88,32 @@ def _timed(store: CSRStore, vertex: int, num_searches: int, progress: Progress) 
         return calibration.constants(), found["search"]
 
 
-def _compare(case: PlannedBFS, searches: Sequence[Search], *, timed: bool) -> Compared:
-    """Put a prediction beside the median of some searches."""
+def _compare(case: PlannedBFS, searches: Sequence[Search], *, timed: bool) -> dict[str, Any]:
+    """Put a prediction beside the median of some searches; seconds are None where only messages were counted."""
     rows = [
-        ComparedIteration(
-            level=one.level, frontier=real[0].frontier, predicted_bytes=one.num_bytes,
-            measured_bytes=sum(kind.num_bytes for kind in real[0].exchanged), predicted_messages=one.num_messages,
-            measured_messages=sum(kind.num_messages for kind in real[0].exchanged), predicted_seconds=one.seconds if timed else None,
-            measured_seconds=statistics.median(each.seconds for each in real) if timed else None,
-        )
+        {
+            "level": one.level,
+            "frontier": real[0].frontier,
+            "predicted_bytes": one.num_bytes,
+            "measured_bytes": sum(kind.num_bytes for kind in real[0].exchanged),
+            "predicted_messages": one.num_messages,
+            "measured_messages": sum(kind.num_messages for kind in real[0].exchanged),
+            "predicted_seconds": one.seconds if timed else None,
+            "measured_seconds": statistics.median(each.seconds for each in real) if timed else None,
+        }
         for one, *real in zip(case.iterations, *(search.iterations for search in searches), strict=True)
-    ]  # fmt: skip
+    ]
     seconds = statistics.median(search.seconds for search in searches)
-    return Compared(
-        dimension=case.dimension, num_workers=case.num_workers, iterations=tuple(rows),
-        bytes_ratio=_ratio(case.num_bytes, sum(one.measured_bytes for one in rows)),
-        messages_ratio=_ratio(case.num_messages, sum(one.measured_messages for one in rows)),
-        seconds_ratio=_ratio(case.seconds, seconds) if timed else None,
-    )  # fmt: skip
+    return {
+        "dimension": case.dimension,
+        "num_workers": case.num_workers,
+        "bytes_ratio": _ratio(case.num_bytes, sum(one["measured_bytes"] for one in rows)),
+        "messages_ratio": _ratio(case.num_messages, sum(one["measured_messages"] for one in rows)),
+        "seconds_ratio": _ratio(case.seconds, seconds) if timed else None,
+        "iterations": rows,
+    }
 
 
 def _ratio(predicted: float, measured: float) -> float | None:
+    """Return predicted by measured; None where nothing was sent."""
     return predicted / measured if measured else None
