@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,21 +42,6 @@ def scipy_bfs(matrix: Any, **_: Any) -> Library:
     return Library(
         lambda source: breadth_first_order(matrix, source, directed=True, return_predecessors=True), lambda result: len(result[0])
     )  # an undirected graph is a symmetric matrix
-
-
-def networkit_bfs(matrix: Any, *, directed: bool, threads: int) -> Library:
-    """NetworKit's ``BFS``, distances only."""
-    import networkit
-
-    graph = _networkit_of(matrix, directed=directed, threads=threads)
-
-    def search(source: int) -> Any:
-        run = networkit.distance.BFS(graph, source, storePaths=False)
-        run.run()
-        return run
-
-    unreached = np.finfo(np.float64).max
-    return Library(search, lambda run: int((np.asarray(run.getDistances(asarray=True)) < unreached).sum()))
 
 
 def igraph_bfs(matrix: Any, *, directed: bool, **_: Any) -> Library:
@@ -108,13 +94,7 @@ def networkit_sssp(matrix: Any, *, directed: bool, threads: int) -> Library:
         (weights, tuple(one.astype(np.int64) for one in ends)), n=matrix.shape[0], weighted=True, directed=directed
     )
 
-    def search(source: int) -> Any:
-        run = networkit.distance.Dijkstra(graph, source, storePaths=False)
-        run.run()
-        return run
-
-    unreached = np.finfo(np.float64).max
-    return Library(search, lambda run: int((np.asarray(run.getDistances(asarray=True)) < unreached).sum()))
+    return Library(partial(_networkit_distances, networkit.distance.Dijkstra, graph), _networkit_reached)
 
 
 def networkit_core(matrix: Any, *, directed: bool, threads: int) -> Library:
@@ -195,80 +175,40 @@ def scipy_forest(matrix: Any, **_: Any) -> Library:
     return Library(lambda _number: minimum_spanning_tree(matrix), lambda tree: float(tree.sum()))
 
 
-def networkx_hits(matrix: Any, *, directed: bool, **_: Any) -> Library:
-    """NetworkX's ``hits``, by ARPACK."""
-    import networkx as nx
+def _networkx(run: Callable[[Any, Any, int], Any], count: Callable[[Any, Any, Any], float] | None = None) -> Callable[..., Library]:
+    """Return what opens NetworkX: `run` gets it, the graph, and a number; `count` gets it, the graph, and the result."""
 
-    graph = _networkx_of(matrix, directed=directed)
-    return Library(lambda _number: nx.hits(graph, max_iter=1000))
+    def opened(matrix: Any, *, directed: bool, **_: Any) -> Library:
+        import networkx as nx
 
+        graph = nx.from_scipy_sparse_array(matrix, create_using=nx.DiGraph if directed else nx.Graph)
+        return Library(partial(run, nx, graph), count and partial(count, nx, graph))
 
-def networkx_eigenvector(matrix: Any, *, directed: bool, **_: Any) -> Library:
-    """NetworkX's ``eigenvector_centrality``, by power iteration."""
-    import networkx as nx
-
-    graph = _networkx_of(matrix, directed=directed)
-    return Library(lambda _number: nx.eigenvector_centrality(graph, max_iter=1000))
+    return opened
 
 
-def networkx_triangles(matrix: Any, *, directed: bool, **_: Any) -> Library:
-    """NetworkX's ``triangles``."""
-    import networkx as nx
+def _networkit(run: Callable[[Any, Any, int], Any], count: Callable[[Any, Any, Any], float] | None = None) -> Callable[..., Library]:
+    """Return what opens NetworKit, as `_networkx`."""
 
-    graph = _networkx_of(matrix, directed=directed)
-    return Library(lambda _number: nx.triangles(graph), lambda found: sum(found.values()) // 3)
+    def opened(matrix: Any, *, directed: bool, threads: int) -> Library:
+        import networkit
 
+        graph = _networkit_of(matrix, directed=directed, threads=threads)
+        return Library(partial(run, networkit, graph), count and partial(count, networkit, graph))
 
-def networkx_betweenness(matrix: Any, *, directed: bool, **_: Any) -> Library:
-    """NetworkX's ``betweenness_centrality`` from so many vertices."""
-    import networkx as nx
-
-    graph = _networkx_of(matrix, directed=directed)
-    return Library(lambda number: nx.betweenness_centrality(graph, k=min(number, len(graph)), seed=1))
+    return opened
 
 
-def networkx_louvain(matrix: Any, *, directed: bool, **_: Any) -> Library:
-    """NetworkX's ``louvain_communities``."""
-    import networkx as nx
-
-    graph = _networkx_of(matrix, directed=directed)
-    return Library(
-        lambda number: nx.community.louvain_communities(graph, seed=number), lambda found: float(nx.community.modularity(graph, found))
-    )
+def _networkit_distances(kind: Any, graph: Any, source: int) -> Any:
+    """Search by one of NetworKit's algorithms, distances only."""
+    run = kind(graph, source, storePaths=False)
+    run.run()
+    return run
 
 
-def networkit_louvain(matrix: Any, *, directed: bool, threads: int) -> Library:
-    """NetworKit's ``PLM``."""
-    import networkit
-
-    graph = _networkit_of(matrix, directed=directed, threads=threads)
-    return Library(
-        lambda _number: networkit.community.PLM(graph).run().getPartition(),
-        lambda partition: float(networkit.community.Modularity().getQuality(partition, graph)),
-    )
-
-
-def networkit_propagation(matrix: Any, *, directed: bool, threads: int) -> Library:
-    """NetworKit's ``PLP``."""
-    import networkit
-
-    graph = _networkit_of(matrix, directed=directed, threads=threads)
-    return Library(lambda _number: networkit.community.PLP(graph).run())
-
-
-def networkit_betweenness(matrix: Any, *, directed: bool, threads: int) -> Library:
-    """NetworKit's ``EstimateBetweenness`` from so many vertices, all threads."""
-    import networkit
-
-    graph = _networkit_of(matrix, directed=directed, threads=threads)
-    return Library(lambda number: networkit.centrality.EstimateBetweenness(graph, number, False, True).run())
-
-
-def _networkx_of(matrix: Any, *, directed: bool) -> Any:
-    """Return the graph as NetworkX has it."""
-    import networkx as nx
-
-    return nx.from_scipy_sparse_array(matrix, create_using=nx.DiGraph if directed else nx.Graph)
+def _networkit_reached(run: Any) -> int:
+    """Return how many vertices NetworKit has reached."""
+    return int((np.asarray(run.getDistances(asarray=True)) < np.finfo(np.float64).max).sum())
 
 
 def _networkit_of(matrix: Any, *, directed: bool, threads: int) -> Any:
@@ -291,20 +231,41 @@ def _edges(matrix: Any, *, directed: bool) -> tuple[Any, Any]:
 
 
 LIBRARIES: dict[str, dict[str, Callable[..., Library]]] = {
-    "bfs": {"scipy": scipy_bfs, "networkit": networkit_bfs, "igraph": igraph_bfs, "graphblas": graphblas_bfs},
+    "bfs": {
+        "scipy": scipy_bfs,
+        "networkit": _networkit(
+            lambda nk, graph, source: _networkit_distances(nk.distance.BFS, graph, source), lambda _nk, _graph, run: _networkit_reached(run)
+        ),
+        "igraph": igraph_bfs,
+        "graphblas": graphblas_bfs,
+    },
     "components": {"scipy": scipy_components},
     "core": {"networkit": networkit_core},
     "sssp": {"scipy": scipy_sssp, "networkit": networkit_sssp},
     "pagerank": {"scipy": scipy_pagerank, "networkx": networkx_pagerank},
     "partition": {"pymetis": pymetis_partition},
-    "betweenness": {"networkx": networkx_betweenness, "networkit": networkit_betweenness},
-    "eigenvector": {"networkx": networkx_eigenvector},
-    "hits": {"networkx": networkx_hits},
-    "label-propagation": {"networkit": networkit_propagation},
-    "louvain": {"networkx": networkx_louvain, "networkit": networkit_louvain},
+    "betweenness": {
+        "networkx": _networkx(lambda nx, graph, number: nx.betweenness_centrality(graph, k=min(number, len(graph)), seed=1)),
+        "networkit": _networkit(lambda nk, graph, number: nk.centrality.EstimateBetweenness(graph, number, False, True).run()),
+    },
+    "eigenvector": {"networkx": _networkx(lambda nx, graph, _number: nx.eigenvector_centrality(graph, max_iter=1000))},
+    "hits": {"networkx": _networkx(lambda nx, graph, _number: nx.hits(graph, max_iter=1000))},  # by ARPACK
+    "label-propagation": {"networkit": _networkit(lambda nk, graph, _number: nk.community.PLP(graph).run())},
+    "louvain": {
+        "networkx": _networkx(
+            lambda nx, graph, number: nx.community.louvain_communities(graph, seed=number),
+            lambda nx, graph, found: float(nx.community.modularity(graph, found)),
+        ),
+        "networkit": _networkit(
+            lambda nk, graph, _number: nk.community.PLM(graph).run().getPartition(),
+            lambda nk, graph, partition: float(nk.community.Modularity().getQuality(partition, graph)),
+        ),
+    },
     "scc": {"scipy": scipy_scc},
     "spanning-forest": {"scipy": scipy_forest},
-    "triangles": {"networkx": networkx_triangles},
+    "triangles": {
+        "networkx": _networkx(lambda nx, graph, _number: nx.triangles(graph), lambda _nx, _graph, found: sum(found.values()) // 3)
+    },
 }
 """The libraries of each algorithm, by the names that ``--peer`` takes. All are called with `directed` and `threads`; most ignore one."""
 
