@@ -224,13 +224,8 @@ class DaskBFSResult(BFSResult):
 
     def _array(self, column: str) -> Any:
         sizes = [stop - start for start, stop in self._bounds()] or [0]
-        block = ColumnBlock(
-            graph=self.ids.store.place,
-            result_store=_absolute(self.result_store),
-            column=column,
-            size=self._array_block_size,
-            keep=self._keep if self.owned and column != "vertices" else None,
-        )
+        keep = self._keep if self.owned and column != "vertices" else None
+        block = partial(read_block, self.ids.store.place, _absolute(self.result_store), column, self._array_block_size, keep)
         dtype = self.dtype_of(column)
         return da.map_blocks(block, name=f"bfs-{column}-{self._token}", chunks=(tuple(sizes),), dtype=dtype, meta=np.empty(0, dtype))
 
@@ -239,35 +234,23 @@ def _unpickled(kind: type[BFSResult], values: dict[str, Any]) -> BFSResult:
     return kind(**values)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ColumnBlock:
-    """Makes the blocks of one array, on any machine that sees the two folders.
+def read_block(
+    graph: str, result_store: str, column: str, size: int, _keep: TemporaryStore | None, *, block_id: tuple[int]
+) -> Array:  # fmt: skip
+    """Return a block of a column, on any machine that sees the two folders; their paths are absolute, as workers have folders of their own.
 
-    Attributes
+    Parameters
     ----------
     graph, result_store
-        Where they are; absolute, because workers have working directories of their own.
+        Where they are.
     column
         ``vertices``, ``level`` or ``parent``.
     size
         Ids of a block; the last may be smaller.
-    keep
-        What keeps the result store alive in the process of the client.
-    """
-
-    graph: str
-    result_store: str
-    column: str
-    size: int
-    keep: TemporaryStore | None
-
-    def __call__(self, block_id: tuple[int]) -> Array:
-        """Return one block."""
-        return read_block(self.graph, self.result_store, self.column, block_id[0] * self.size, (block_id[0] + 1) * self.size)
-
-
-def read_block(graph: str, result_store: str, column: str, start: int, stop: int) -> Array:
-    """Return a column of the ids at positions ``start .. stop - 1``.
+    _keep
+        Keeps the result store in the process of the client for as long as there is an array of it.
+    block_id
+        Number of the block, as Dask gives it.
 
     Raises
     ------
@@ -276,7 +259,7 @@ def read_block(graph: str, result_store: str, column: str, start: int, stop: int
     """
     store = open_graph(graph)
     ids = VertexIds(store)
-    vertices, numbers = ids.stored_block(start, stop)
+    vertices, numbers = ids.stored_block(block_id[0] * size, (block_id[0] + 1) * size)
     if column == "vertices":
         return as_numpy(vertices)
     return as_numpy(_open_join(store, ids, result_store).values_of((column,), vertices, numbers)[column])
