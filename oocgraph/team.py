@@ -32,20 +32,6 @@ PIECES_PER_THREAD = 16
 """Pieces of a thread at the most; of about `LITTLE` each."""
 
 
-class Distribution(NamedTuple):
-    """How work is distributed.
-
-    Attributes
-    ----------
-    kind : str
-        ``alone`` (the thread that calls does it), ``static`` (each thread its share), ``dynamic`` (who is done takes from others).
-    reason : str
-    """
-
-    kind: str
-    reason: str
-
-
 class Counts(NamedTuple):
     """What a team has done so far, of each of its threads: (num_threads,).
 
@@ -105,17 +91,19 @@ class Team(Closing):
         order = [deques.DONE, deques.STOLEN, deques.STOLEN_FAR, deques.MISSED]
         return Counts(self._busy.copy(), self._idle.copy(), *self._done[:, order].T.copy())
 
-    def distribution(self, num_pieces: int, seconds: float | None = None) -> Distribution:
-        """Choose how so many pieces are distributed, which take so long together; None: that is not known."""
-        if self.threads == 1 or num_pieces < 2:
-            return Distribution("alone", "one thread" if self.threads == 1 else "one piece")
-        if seconds is not None and seconds < LITTLE:
-            return Distribution("alone", f"{seconds * 1e6:.0f} us of work")
+    def distribution(self, num_pieces: int, seconds: float | None = None) -> str:
+        """Choose how so many pieces are distributed, which take so long together; None: that is not known.
+
+        Returns
+        -------
+        str
+            ``alone``: the thread that calls does it; ``static``: each thread its share; ``dynamic``: who is done takes from others.
+        """
+        if self.threads == 1 or num_pieces < 2 or (seconds is not None and seconds < LITTLE):
+            return "alone"
         if self.asked != "auto":
-            return Distribution(self.asked, "as asked")
-        if num_pieces <= self.threads:
-            return Distribution("static", "a piece for each thread")
-        return Distribution("dynamic", "a thread may be held up, or its share take longer")
+            return self.asked
+        return "static" if num_pieces <= self.threads else "dynamic"  # a thread may be held up, or its share take longer
 
     def cut(self, size: int, seconds: float) -> list[tuple[int, int]]:
         """Cut ``0 .. size - 1``, work for so long, into pieces: one if it is little."""
@@ -139,7 +127,7 @@ class Team(Closing):
         seconds
             About how long all take in one thread, if that is known.
         """
-        kind = self.distribution(len(pieces), seconds).kind
+        kind = self.distribution(len(pieces), seconds)
         if kind == "alone" or getattr(self._members, "works", False):
             return [call(piece) for piece in pieces]
         with self._running:
@@ -160,7 +148,7 @@ class Team(Closing):
             As for `run`.
         """
         num_pieces = -(-size // grain)
-        kind = self.distribution(num_pieces, seconds).kind
+        kind = self.distribution(num_pieces, seconds)
         if kind == "alone" or getattr(self._members, "works", False):
             return [call(self._alone(min(1, size)), max(1, size))]
         with self._running:

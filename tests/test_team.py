@@ -166,12 +166,12 @@ def test_a_thread_that_is_held_up_is_relieved():
 
 def test_little_work_wakes_nobody():
     with Team(4) as team:
-        assert team.distribution(8, LITTLE / 2).kind == "alone"
+        assert team.distribution(8, LITTLE / 2) == "alone"
         who = team.run(lambda _: threading.get_ident(), range(8), LITTLE / 2)
         assert set(who) == {threading.get_ident()}
         assert team.cut(1000, LITTLE / 2) == [(0, 1000)]
-        assert team.distribution(4, LONG).kind == "static"
-        assert team.distribution(5, LONG).kind == "dynamic"
+        assert team.distribution(4, LONG) == "static"
+        assert team.distribution(5, LONG) == "dynamic"
 
 
 @pytest.mark.parametrize("seconds", [LITTLE, 8 * LITTLE, 1.0])

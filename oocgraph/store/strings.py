@@ -163,7 +163,7 @@ class Placed:
     def ascending(self, order: Array, team: Team | None = None) -> Array:
         """Return the positions of distinct strings in order of their bytes."""
         ordered, keys = order.copy(), np.empty(order.size, np.uint64)
-        together = team is not None and team.distribution(order.size, SORT_SECONDS * order.size).kind != "alone"
+        together = team is not None and team.distribution(order.size, SORT_SECONDS * order.size) != "alone"
         parts = RANGES_PER_THREAD * team.threads if team is not None and together else 0
         left, most = np.empty((parts, 4), np.int64), 4 * ordered.size // parts if parts else 0
         num_left = sort_strings(self.place, self.length, ordered, keys, 0, ordered.size, 0, 0, most, left)
