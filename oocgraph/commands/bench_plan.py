@@ -7,15 +7,14 @@ from typing import Any
 import click
 
 from oocgraph.commands.bench_options import count_option, graph_argument
-from oocgraph.commands.common import emit, json_option, progress_bars
-from oocgraph.commands.plan import check_workers
+from oocgraph.commands.common import emit, json_option, parse_numbers, progress_bars
 from oocgraph.commands.tables import SHOWN_LEVELS, print_table
 
 
 @click.command("plan")
 @graph_argument
 @click.option(
-    "--workers", metavar="N,N,...", default="4,9,16", show_default=True, callback=check_workers, help="Numbers of parts in process."
+    "--workers", metavar="N,N,...", default="4,9,16", show_default=True, callback=parse_numbers, help="Numbers of parts in process."
 )
 @click.option("--source", metavar="ID", help="Vertex to start from.  [default: the one with most edges]")
 @click.option("--timed/--not-timed", default=True, help="Also search with two worker processes, for the time.  [default: timed]")

@@ -154,6 +154,14 @@ def check_size(_context: click.Context, _option: click.Parameter, value: str | N
     return value
 
 
+def parse_numbers(_context: click.Context, option: click.Parameter, value: str) -> list[int]:
+    """Turn a text such as ``15,10`` into numbers (a callback of click); their range the library checks."""
+    try:
+        return [int(one) for one in value.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no list of whole numbers, such as {option.default}") from None
+
+
 where_option = click.option(
     "--where", metavar="CONDITION", help="Use only edges whose columns meet it, as in 'year < 2020 and kind == \"a\"'; in this process."
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import as_json_text, check_pages_option, json_option, memory_option
+from oocgraph.commands.common import as_json_text, check_pages_option, json_option, memory_option, parse_numbers
 
 LINES = 4096
 """Lines printed at once."""
@@ -22,16 +22,8 @@ _direction = click.option(
 )
 
 
-def _parse_fanout(_context: click.Context, _option: click.Parameter, value: str) -> list[int]:
-    """Turn "15,10" into numbers (a callback of click); what is negative the library refuses."""
-    try:
-        return [int(one) for one in value.split(",")]
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is no list of whole numbers; give one for each hop, such as 15,10") from None
-
-
 fanout_option = click.option(
-    "--fanout", metavar="N,N...", default="15,10", show_default=True, callback=_parse_fanout, help="Neighbours drawn of a vertex, by hop."
+    "--fanout", metavar="N,N...", default="15,10", show_default=True, callback=parse_numbers, help="Neighbours drawn of a vertex, by hop."
 )
 
 

@@ -6,19 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.common import check_size, emit, json_option, progress_bars
+from oocgraph.commands.common import check_size, emit, json_option, parse_numbers, progress_bars
 from oocgraph.commands.tables import SHOWN_LEVELS, print_table
 
 if TYPE_CHECKING:
     from oocgraph.plan.forecast import BFSPlan, PlannedBFS
-
-
-def check_workers(_context: click.Context, _option: click.Parameter, value: str) -> list[int]:
-    """Turn a list of numbers into numbers (a callback of click)."""
-    try:
-        return [int(one) for one in value.split(",")]
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is no list of whole numbers; write for example 4,16,64") from error
 
 
 @click.command()
@@ -28,7 +20,7 @@ def check_workers(_context: click.Context, _option: click.Parameter, value: str)
     metavar="N,N,...",
     default="4,16,64,256,1024",
     show_default=True,
-    callback=check_workers,
+    callback=parse_numbers,
     help="Numbers of workers, each with one partition.",
 )
 @click.option(
