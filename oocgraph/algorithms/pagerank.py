@@ -10,45 +10,40 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-import google_crc32c
 import numpy as np
 
 from oocgraph.algorithms.devices import on_devices
-from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, check_arguments, chosen_column, is_in_place, result_bytes
+from oocgraph.algorithms.pagerank_arguments import Ranked, check_arguments, chosen_column, is_in_place, result_bytes
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.arrays import Device, Work
 from oocgraph.config import settings
 from oocgraph.engine.opened import OpenedGraph, Unopened
-from oocgraph.errors import ArgumentError, ConvergenceError
+from oocgraph.errors import ArgumentError
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, with_threads_that_fit
 from oocgraph.products.in_place import InPlaceRanking
-from oocgraph.products.personalization import Personalization, charge_personalization, personalization_of
-from oocgraph.products.ranking import Ranking, RankState, charge_ranking, load_kernels, single_floor
+from oocgraph.products.personalization import Personalization, charge_personalization
+from oocgraph.products.rank_run import RankOptions, RankRun
+from oocgraph.products.ranking import Ranking, charge_ranking, load_kernels
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.pagerank import PageRankResult, RankIteration
-from oocgraph.store.fingerprint import column_fingerprint, graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
-from oocgraph.store.rank_checkpoint import RankCheckpoint
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import Array, Progress, ProgressOption
+from oocgraph.types import Array, ProgressOption
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from oocgraph.products.device_ranking import DeviceRanking
-
-ITERATIONS = "iterations"
-"""Phase of progress: iterations done, of the most that may be done."""
 
 
 @known_keywords
@@ -160,7 +155,7 @@ def pagerank(
     load_libraries(store)
     load_kernels(store, column, personalized=personalization is not None, precision=knobs.precision, in_place=in_place)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
-        run = _Run(options, tol * store.attributes.num_input_vertices, max_iter, checkpoint, knobs.checkpoint_every, shown)
+        run = RankRun(options, tol * store.attributes.num_input_vertices, max_iter, checkpoint, knobs.checkpoint_every, shown)
         if asked.client:
             found = _on_cluster(options, run, asked.client, None if runtime is None else runtime.lease)
         else:
@@ -188,80 +183,7 @@ def pagerank(
     )
 
 
-class _Run:
-    """A run: when it ends, what was measured, its checkpoint.
-
-    Attributes
-    ----------
-    enough, max_iter
-        It ends when the ranks change by less, or after so many iterations.
-    steps
-        Metrics of its iterations.
-    personalization
-        Personalization; `begin` sets it.
-    """
-
-    def __init__(
-        self, options: RankOptions, enough: float, max_iter: int, checkpoint: str | os.PathLike[str] | None, save_every: int,
-        progress: Progress,
-    ) -> None:  # fmt: skip
-        self.enough, self.max_iter, self.steps = enough, max_iter, list[RankIteration]()
-        self._options, self._folder, self._save_every, self._progress = options, checkpoint, save_every, progress
-        self._saved: RankCheckpoint | None = None
-
-    def begin(self) -> None:
-        """Read the personalization, and open the checkpoint."""
-        self.personalization = personalization_of(self._options.store, self._options.personalization)
-        if self._folder is not None:
-            self._saved = _open_checkpoint(self._folder, self._options, self.personalization)
-
-    @property
-    def saved_every(self) -> int | None:
-        """Iterations between two checkpoints; None: there is none."""
-        return None if self._saved is None else self._save_every
-
-    def resumed(self) -> RankState | None:
-        """Return the state that the checkpoint holds; None where there is none."""
-        return None if self._saved is None else _resumed(self._saved, self._options.store.num_rows)
-
-    def is_done(self, state: RankState) -> bool:
-        """Whether no more iterations are to be made."""
-        return state.iteration >= self.max_iter or state.change < self.enough
-
-    def record(self, metrics: RankIteration) -> None:
-        """Take note of an iteration whose ranks are no longer anywhere."""
-        self.steps = [*(one for one in self.steps if one.iteration < metrics.iteration), metrics]
-
-    def note(self, state: RankState, metrics: RankIteration, ranks: Callable[[], Array]) -> bool:
-        """Take note of an iteration, `ranks` gives its ranks if they are to be saved; returns whether it was the last."""
-        self.record(metrics)
-        done = self.is_done(state)
-        if self._saved is not None and (done or state.iteration % self._save_every == 0):
-            self._saved.write(_scalars(state), ranks())
-        self._progress(ITERATIONS, state.iteration, self.max_iter)
-        return done
-
-    def check_converged(self, state: RankState) -> None:
-        """Refuse a result that still changes.
-
-        Raises
-        ------
-        ConvergenceError
-            The change is not below `enough`, which is not 0.
-        """
-        if not self.enough or state.change < self.enough:
-            return
-        kept = "; the checkpoint goes on from here" if self._saved is not None else ""
-        floor = single_floor(self._options.damping)
-        circling = state.single and self.enough < floor
-        other = f", or set oocgraph.precision to double: float32 may go round with changes up to {floor:.2g}" if circling else ""
-        raise ConvergenceError(
-            f"PageRank has not converged: after {state.iteration} iterations ranks still change by {state.change:.3g}, and "
-            f"tol asks for less than {self.enough:.3g} (N * tol); raise max_iter or tol{other}{kept}"
-        )
-
-
-def _here(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened) -> Ranked:
+def _here(options: RankOptions, run: RankRun, opened: OpenedGraph | Unopened) -> Ranked:
     """Rank in this process, on GPUs where they are to be used."""
     asked, found = options.resources, None
     if not options.in_place and options.precision != "single":
@@ -276,7 +198,7 @@ def _here(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened) -> Ra
     )
 
 
-def _work(options: RankOptions, run: _Run) -> Work:
+def _work(options: RankOptions, run: RankRun) -> Work:
     """Estimate a ranking: edges reach a device once, and are multiplied in each iteration; changes shrink by `damping` at least."""
     from oocgraph.algorithms.spmv import ENTRY_SECONDS
     from oocgraph.kernels.gpu_spmv import product_source
@@ -291,7 +213,7 @@ def _work(options: RankOptions, run: _Run) -> Work:
     return Work(seconds, num_edges * (store.index_dtype.itemsize + weight_bytes), (source,))
 
 
-def _in_process(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened, threads: int, budget: Budget) -> Ranked:
+def _in_process(options: RankOptions, run: RankRun, opened: OpenedGraph | Unopened, threads: int, budget: Budget) -> Ranked:
     """Rank with threads of this process."""
     start, store, column = perf_counter(), options.store, options.column
     trial = Budget(budget.limit_bytes, budget.baseline_bytes)
@@ -312,7 +234,7 @@ def _in_process(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened,
 
 
 def _on_devices(
-    options: RankOptions, run: _Run, opened: OpenedGraph | Unopened, devices: Sequence[Device], requested: str | int | None
+    options: RankOptions, run: RankRun, opened: OpenedGraph | Unopened, devices: Sequence[Device], requested: str | int | None
 ) -> Ranked:  # fmt: skip
     """Rank on GPUs."""
     from oocgraph.algorithms.pagerank_on_device import ranking_on
@@ -330,7 +252,7 @@ def _on_devices(
     return opened.within(within)
 
 
-def _iterated(ranking: Ranking | InPlaceRanking | DeviceRanking, run: _Run, budget: Budget, start: float) -> Ranked:
+def _iterated(ranking: Ranking | InPlaceRanking | DeviceRanking, run: RankRun, budget: Budget, start: float) -> Ranked:
     """Iterate to the end of a run, which began to load at `start`."""
     ranking.begin(run.resumed())
     load_seconds = perf_counter() - start
@@ -346,7 +268,7 @@ def _iterated(ranking: Ranking | InPlaceRanking | DeviceRanking, run: _Run, budg
     )
 
 
-def _on_cluster(options: RankOptions, run: _Run, client: Any, lease: str | None) -> Ranked:
+def _on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str | None) -> Ranked:
     """Rank on the workers of a client; imports nothing of Dask before."""
     from oocgraph.algorithms.pagerank_on_cluster import rank_on_cluster
 
@@ -367,35 +289,3 @@ def _measured_step(ranking: Ranking | InPlaceRanking | DeviceRanking) -> RankIte
         bytes_read=max(requested, device_bytes_read() - device),
         precision="single" if single else "double",
     )
-
-
-def _open_checkpoint(folder: str | os.PathLike[str], options: RankOptions, personalization: Personalization) -> RankCheckpoint:
-    """Return the checkpoint of this run: what the ranks of an iteration depend on tells it from others."""
-    store, column = options.store, options.column
-    by_id = personalization.by_id
-    run = {
-        "graph": graph_fingerprint(store),
-        "damping": options.damping,
-        "weights": column,
-        "checksum of the weights": None if column is None else column_fingerprint(store, f"out/{column}"),
-        "precision": options.precision,
-        "schedule": "in-place" if options.in_place else None,
-        "checksum of the personalization": None if by_id is None else format(google_crc32c.extend(0, by_id.view(np.uint8)), "08x"),
-    }
-    return RankCheckpoint(folder, run)
-
-
-def _scalars(state: RankState) -> dict[str, Any]:
-    """Return all of a state but the ranks, as JSON values; floats as texts that give back every bit."""
-    floats = {name: float(getattr(state, name)).hex() for name in ("isolated_scale", "dangling", "change")}
-    return {"iteration": state.iteration, "single": state.single, **floats}
-
-
-def _resumed(saved: RankCheckpoint, num_vertices: int) -> RankState | None:
-    """Return the state that a checkpoint holds; None where it holds none yet."""
-    found = saved.read(num_vertices)
-    if found is None:
-        return None
-    scalars, rank = found
-    floats = {name: float.fromhex(scalars[name]) for name in ("isolated_scale", "dangling", "change")}
-    return RankState(iteration=scalars["iteration"], single=scalars["single"], rank=rank, **floats)

@@ -14,7 +14,6 @@ from oocgraph.arguments import check_number, check_whole, is_number
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import SLACK_BYTES
 from oocgraph.products.ranking import RankState
-from oocgraph.resources import Resources
 from oocgraph.results.writer import writing_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.scipy import weight_column
@@ -22,27 +21,6 @@ from oocgraph.types import Precision
 
 SCHEDULES = ("auto", "in-place")
 """Iterations, each from all ranks of the one before; or sweeps, in which ranks are used as soon as they are made."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankOptions:
-    """What the ranks depend on, and what may be used for them; see `oocgraph.pagerank`.
-
-    Attributes
-    ----------
-    column
-        Edge column of the weights; None: every edge counts 1.
-    in_place
-        Whether ranks are used as soon as they are made.
-    """
-
-    store: CSRStore
-    damping: float
-    column: str | None
-    personalization: Any
-    precision: Precision
-    resources: Resources
-    in_place: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

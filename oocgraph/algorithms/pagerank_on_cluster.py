@@ -10,17 +10,18 @@ import uuid
 from time import perf_counter
 from typing import Any
 
-from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, result_bytes
+from oocgraph.algorithms.pagerank_arguments import Ranked, result_bytes
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.preflight import check_device_is_used, device_sharers
-from oocgraph.cluster.ranks import PowerIteration, RankRun
+from oocgraph.cluster.ranks import PowerIteration
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.supersteps import Supersteps
 from oocgraph.cluster.worker_ranks import RanksSpec, acquire
 from oocgraph.config import settings
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.products.personalization import charge_personalization
+from oocgraph.products.rank_run import RankOptions, RankRun
 from oocgraph.store.fingerprint import graph_fingerprint
 
 CLIENT_VECTORS = 2

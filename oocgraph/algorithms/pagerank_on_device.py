@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from oocgraph.algorithms.pagerank_arguments import RankOptions
 from oocgraph.algorithms.spmv_on_device import OpenedForGraph, device_rooms, stored_on
 from oocgraph.arrays import Device
 from oocgraph.kernels.semirings import semiring_of
 from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.products.device_ranking import DeviceRanking, RankVectors
 from oocgraph.products.personalization import Personalization, charge_personalization
+from oocgraph.products.rank_run import RankOptions
 from oocgraph.products.ranking import Jumps, strength_of, vector_bytes
 
 

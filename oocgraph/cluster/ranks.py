@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,49 +20,10 @@ from oocgraph.cluster.supersteps import Program, Step
 from oocgraph.cluster.worker import with_plugin
 from oocgraph.cluster.worker_ranks import Effort, PastIteration, RankSlice, RankSteps, joined, report_of
 from oocgraph.cluster.worker_steps import HopResult
+from oocgraph.products.rank_run import RankRun
 from oocgraph.products.ranking import RankState
 from oocgraph.results.pagerank import RankIteration
 from oocgraph.types import Array
-
-
-class RankRun(Protocol):
-    """A run as its caller sees it, wherever it is carried out.
-
-    Attributes
-    ----------
-    enough, max_iter
-        It ends when the ranks change by less, or after so many iterations.
-    saved_every
-        Ranks are asked for after iterations whose number is a multiple of this; None: after the last alone.
-    """
-
-    enough: float
-    max_iter: int
-
-    @property
-    def saved_every(self) -> int | None:
-        """See above."""
-        ...
-
-    def begin(self) -> None:
-        """Check what is asked, before any worker is."""
-        ...
-
-    def is_done(self, state: RankState) -> bool:
-        """Whether no more iterations are to be made."""
-        ...
-
-    def resumed(self) -> RankState | None:
-        """Return the state that the checkpoint holds; None where there is none."""
-        ...
-
-    def record(self, metrics: RankIteration) -> None:
-        """Take note of an iteration whose ranks are no longer anywhere."""
-        ...
-
-    def note(self, state: RankState, metrics: RankIteration, ranks: Callable[[], Array]) -> bool:
-        """Take note of an iteration, `ranks` gives its ranks if they are to be saved; returns whether it was the last."""
-        ...
 
 
 class PowerIteration(Program[RankState]):

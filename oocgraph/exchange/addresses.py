@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError, OocGraphError
-from oocgraph.store.graph import CSRStore
+from oocgraph.store.partitions import Part
 from oocgraph.types import Array
 
 ALIGNMENT = 64
@@ -28,57 +27,6 @@ ALIGNMENT = 64
 
 MAX_LOCAL = 2**32 - 2
 """Local vertices, and places, are uint32 in messages and queues."""
-
-
-class PartLike(Protocol):
-    """What is asked of a part: see `oocgraph.store.partitions.Part`."""
-
-    @property
-    def index(self) -> int:
-        """Return its number."""
-        ...
-
-    @property
-    def store(self) -> CSRStore:
-        """Return its edges."""
-        ...
-
-    @property
-    def num_masters(self) -> int:
-        """Count masters with a row."""
-        ...
-
-    @property
-    def num_mirrors(self) -> int:
-        """Count mirrors."""
-        ...
-
-    @property
-    def num_isolated(self) -> int:
-        """Count masters without a row."""
-        ...
-
-    @property
-    def num_vertices(self) -> int:
-        """Count rows."""
-        ...
-
-    @property
-    def num_edges(self) -> int:
-        """Count stored entries."""
-        ...
-
-    def global_id(self) -> Array:
-        """Return numbers in the graph."""
-        ...
-
-    def isolated_masters(self) -> Array:
-        """Return masters without a row."""
-        ...
-
-    def mirror_owner(self) -> Array:
-        """Return the owner of each mirror."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,13 +100,13 @@ class MirrorCounts:
         """Mirrors with out-edges that all others have of p's masters."""
         return int(self.broadcasts[:, p].sum())
 
-    def address_bytes(self, part: PartLike) -> int:
+    def address_bytes(self, part: Part) -> int:
         """Bytes of a part's `Addresses`."""
         p, num_parts = part.index, self.mirrors.shape[0]
         named = part.num_mirrors + int(self.mirrors[:, p].sum()) + self.num_copies(p) + int(self.broadcasts[p].sum())
         return int(4 * named + 8 * (part.num_masters + part.num_isolated + 1) + 8 * (4 * num_parts + 2))
 
-    def making_bytes(self, parts: Sequence[PartLike], p: int) -> int:
+    def making_bytes(self, parts: Sequence[Part], p: int) -> int:
         """Bytes that `make_addresses` takes beside what it returns: ids, owners and permutations of one part after the other."""
         mine, copies = parts[p], self.num_copies(p)
         slots = mine.num_masters + mine.num_isolated
@@ -170,7 +118,7 @@ class MirrorCounts:
         )
 
 
-def count_mirrors(parts: Sequence[PartLike], group: str) -> MirrorCounts:
+def count_mirrors(parts: Sequence[Part], group: str) -> MirrorCounts:
     """Count who mirrors how many of whose masters: reads the owners and row pointers of all mirrors, 13 bytes each, part by part."""
     num_parts = len(parts)
     mirrors, broadcasts = np.zeros((2, num_parts, num_parts), np.int64)
@@ -182,7 +130,7 @@ def count_mirrors(parts: Sequence[PartLike], group: str) -> MirrorCounts:
     return MirrorCounts(mirrors, broadcasts)
 
 
-def make_addresses(parts: Sequence[PartLike], p: int, group: str) -> Addresses:
+def make_addresses(parts: Sequence[Part], p: int, group: str) -> Addresses:
     """Make the lists of part p: reads ids, owners and row pointers of all parts.
 
     Parameters
@@ -221,7 +169,7 @@ def make_addresses(parts: Sequence[PartLike], p: int, group: str) -> Addresses:
     )  # fmt: skip
 
 
-def _have_edges(part: PartLike, group: str) -> Array:
+def _have_edges(part: Part, group: str) -> Array:
     """Whether each mirror has edges: (num_mirrors,) bool."""
     pointers = part.store.array(f"{group}/indptr").read(part.num_masters, part.num_vertices + 1)
     return np.diff(pointers) > 0
@@ -242,7 +190,7 @@ def _places(owner: Array, num_parts: int) -> tuple[Array, Array, Array]:
     return places, first, length
 
 
-def _mirrored(parts: Sequence[PartLike], p: int, group: str) -> Iterator[tuple[Array, Array]]:
+def _mirrored(parts: Sequence[Part], p: int, group: str) -> Iterator[tuple[Array, Array]]:
     """Yield, of each part, the slots at p of its mirrors there, and whether each has edges there."""
     mine = parts[p]
     masters, isolated = mine.global_id()[: mine.num_masters], mine.isolated_masters()

@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.exchange.addresses import ALIGNMENT, Addresses, PartLike
+from oocgraph.exchange.addresses import ALIGNMENT, Addresses
 from oocgraph.exchange.messages import Message, pack_messages
 from oocgraph.kernels import cpu, traverse
 from oocgraph.parts.device_edges import DeviceLocalEdges
 from oocgraph.parts.local_edges import LocalEdges, Staging
+from oocgraph.store.partitions import Part
 from oocgraph.types import UNREACHED, Array, no_parent
 
 SORT_SHARE = 1 / 64
@@ -76,7 +77,7 @@ class LoadedPart:
 
     @classmethod
     def load(
-        cls, part: PartLike, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Array], LocalEdges | DeviceLocalEdges]
+        cls, part: Part, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Array], LocalEdges | DeviceLocalEdges]
     ) -> LoadedPart:
         """Read what is held; `edges` makes edges of row pointers."""
         pointers = part.store.array(f"{group}/indptr")
@@ -126,12 +127,12 @@ class LoadedPart:
         return np.concatenate(found)
 
 
-def row_bytes(part: PartLike, itemsize: int) -> int:
+def row_bytes(part: Part, itemsize: int) -> int:
     """Bytes of row pointers and ids that a part holds."""
     return 8 * (part.num_vertices + 1) + itemsize * (part.num_vertices + part.num_isolated)
 
 
-def search_bytes(part: PartLike, num_copies: int, num_parts: int, itemsize: int) -> int:
+def search_bytes(part: Part, num_copies: int, num_parts: int, itemsize: int) -> int:
     """Bytes that a search holds of one part: state, queues, and messages on their way."""
     num_slots = part.num_masters + part.num_isolated
     num_places, num_cast_places = part.num_mirrors + ALIGNMENT * num_parts, num_copies + ALIGNMENT * num_parts
@@ -141,7 +142,7 @@ def search_bytes(part: PartLike, num_copies: int, num_parts: int, itemsize: int)
     return bitmaps + state + messages
 
 
-def answer_bytes(part: PartLike, itemsize: int) -> int:
+def answer_bytes(part: Part, itemsize: int) -> int:
     """Bytes that `PartTraversal.values_between` takes besides: levels by slot, then slots, numbers, parents and levels of an answer."""
     num_slots = part.num_masters + part.num_isolated
     return 4 * num_slots + min(num_slots, ASKED_VERTICES) * (32 + 2 * itemsize)

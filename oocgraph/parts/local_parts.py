@@ -17,7 +17,7 @@ from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.device_graph import UPLOAD_BYTES
 from oocgraph.engine.resident import for_loading
 from oocgraph.errors import ArgumentError
-from oocgraph.exchange.addresses import MirrorCounts, PartLike, count_mirrors, make_addresses
+from oocgraph.exchange.addresses import MirrorCounts, count_mirrors, make_addresses
 from oocgraph.memory import Budget, format_bytes
 from oocgraph.parts.device_edges import DeviceLocalEdges
 from oocgraph.parts.loaded_part import LoadedPart, PartTraversal, row_bytes, search_bytes
@@ -25,6 +25,7 @@ from oocgraph.parts.local_edges import BLOCK_BYTES, LocalEdges, Staging, num_blo
 from oocgraph.plan.paths_residency import PathsResidency, PathsSizes, plan_equal_shares
 from oocgraph.pool import Pool
 from oocgraph.store.gather import Gatherer, checksum_bytes
+from oocgraph.store.partitions import Part
 from oocgraph.store.row_gatherer import held_window_bytes
 from oocgraph.team import Team, borrow, give_back
 from oocgraph.types import Array
@@ -81,7 +82,7 @@ class LocalParts:
     """
 
     def __init__(
-        self, parts: Sequence[PartLike], numbers: Iterable[int], *, dtype: np.dtype[Any], budget: Budget, threads: int, io_threads: int,
+        self, parts: Sequence[Part], numbers: Iterable[int], *, dtype: np.dtype[Any], budget: Budget, threads: int, io_threads: int,
         directed: bool, reserved_bytes: int = 0, device: Device | None = None, device_limit: int = 0, device_held: int = 0,
     ) -> None:  # fmt: skip
         self.device_bytes = self.num_resident_blocks = 0
@@ -120,7 +121,7 @@ class LocalParts:
             raise
 
     def _charge(
-        self, parts: Sequence[PartLike], mine: Sequence[PartLike], counts: MirrorCounts, budget: Budget, dtype: np.dtype[Any],
+        self, parts: Sequence[Part], mine: Sequence[Part], counts: MirrorCounts, budget: Budget, dtype: np.dtype[Any],
         reserved_bytes: int, edge_bytes: int, held_checksums: int,
     ) -> None:  # fmt: skip
         """Reserve all that is held but the edges; refuse it if those, at the least, or what loading takes, do not fit beside it."""
@@ -140,7 +141,7 @@ class LocalParts:
         budget.reserve(name, total)
 
     def _kept_by_host(
-        self, mine: Sequence[PartLike], arrays: Sequence[Any], blocks: Sequence[int], budget: Budget, reading: int, io_threads: int
+        self, mine: Sequence[Part], arrays: Sequence[Any], blocks: Sequence[int], budget: Budget, reading: int, io_threads: int
     ) -> list[MakeEdges]:  # fmt: skip
         """Return what makes the edges of each part from its row pointers; as many of all are held as fit, which is reserved."""
         slots = _shares(blocks, budget.available_bytes)
@@ -171,7 +172,7 @@ class LocalParts:
         return found
 
     def _kept_by_device(
-        self, mine: Sequence[PartLike], arrays: Sequence[Any], residencies: Sequence[PathsResidency], device: Device, io_threads: int
+        self, mine: Sequence[Part], arrays: Sequence[Any], residencies: Sequence[PathsResidency], device: Device, io_threads: int
     ) -> list[MakeEdges]:  # fmt: skip
         """Return what makes the edges of each part from its row pointers."""
 
@@ -228,7 +229,7 @@ class LocalParts:
         self.loaded.clear()
 
 
-def local_group(parts: Sequence[PartLike], *, directed: bool) -> str:
+def local_group(parts: Sequence[Part], *, directed: bool) -> str:
     """Return the group of the parts whose rows are expanded along the edges.
 
     Raises
@@ -246,7 +247,7 @@ def local_group(parts: Sequence[PartLike], *, directed: bool) -> str:
     return "in"  # both directions of an undirected edge are stored somewhere: following all lists backwards reaches the same
 
 
-def _sizes_on_device(part: PartLike, array: Any) -> PathsSizes:
+def _sizes_on_device(part: Part, array: Any) -> PathsSizes:
     """Return what the plan of a device's memory needs to know of a part and its edges."""
     itemsize = array.dtype.itemsize
     return PathsSizes(
@@ -255,7 +256,7 @@ def _sizes_on_device(part: PartLike, array: Any) -> PathsSizes:
     )  # fmt: skip
 
 
-def _passing_bytes(parts: Sequence[PartLike], arrays: Sequence[Any], io_threads: int) -> int:
+def _passing_bytes(parts: Sequence[Part], arrays: Sequence[Any], io_threads: int) -> int:
     """Bytes of host memory, beside what is page-locked, that edges take on their way to a device, and what is found there on its way back.
 
     Each part has reading threads of its own. Of its vertices two bitmaps pass, those that are found, and the rows that they are found from.

@@ -31,7 +31,7 @@ WORKER_BYTES = 160 << 20
 
 @dataclass(frozen=True, slots=True)
 class SizedPart:
-    """A part that is nothing but its sizes; see `oocgraph.exchange.addresses.PartLike`."""
+    """A part that is nothing but its sizes; see `oocgraph.store.partitions.Part`."""
 
     index: int
     num_masters: int

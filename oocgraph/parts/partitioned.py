@@ -22,7 +22,6 @@ import numpy as np
 from oocgraph.arrays import Device
 from oocgraph.closing import Closing
 from oocgraph.engine.lifetime import Lifetime
-from oocgraph.exchange.addresses import PartLike
 from oocgraph.exchange.messages import Message
 from oocgraph.memory import Budget, device_bytes_read
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
@@ -30,6 +29,7 @@ from oocgraph.parts.loaded_part import PIECE_VERTICES, PartTraversal
 from oocgraph.parts.local_parts import LocalParts
 from oocgraph.progress import LEVEL, REACHED
 from oocgraph.results.search import Exchanged, Iteration, Search
+from oocgraph.store.partitions import Part
 from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_parent
 
 LEVEL_BYTES = 4
@@ -77,7 +77,7 @@ class PartitionedRuntime(Closing):
     """
 
     def __init__(
-        self, parts: Sequence[PartLike], *, num_vertices: int, dtype: np.dtype[Any], directed: bool, budget: Budget, threads: int,
+        self, parts: Sequence[Part], *, num_vertices: int, dtype: np.dtype[Any], directed: bool, budget: Budget, threads: int,
         io_threads: int, device: Device | None = None, device_limit: int = 0,
     ) -> None:  # fmt: skip
         began = time.perf_counter()
