@@ -26,7 +26,6 @@ from oocgraph.algorithms.search_options import on_processor
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.compiled.load import load_kernels
-from oocgraph.config import settings
 from oocgraph.engine.forest import Forest, charge_forest, kernel_calls
 from oocgraph.engine.opened import Unopened
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, with_threads_that_fit
@@ -164,8 +163,9 @@ def _link(forest: Forest, resources: Resources) -> tuple[int, str]:
         return 0, ""
     from oocgraph.algorithms.components_on_cluster import link_on_cluster
 
-    budget = resources.memory_budget or settings().memory_budget
-    found, exchange = link_on_cluster(forest.store, resources.client, forest.progress, memory_budget=budget, threads=resources.threads)
+    found, exchange = link_on_cluster(
+        forest.store, resources.client, forest.progress, memory_budget=resources.memory_budget, threads=resources.threads
+    )  # fmt: skip
     forest.parent = found.parent.copy()  # what has come from a worker may not be changed
     forest.num_bytes, forest.plane_bytes = found.num_bytes, found.plane_bytes
     return int(found.device_bytes), exchange

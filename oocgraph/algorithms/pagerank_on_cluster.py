@@ -50,7 +50,7 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str 
         workers = session.find_workers(store.place, fingerprint)
         spec = RanksSpec(
             url=store.place, fingerprint=fingerprint, num_partitions=max(1, min(store.num_rows, len(workers))),
-            settings=knobs, memory_budget=options.resources.memory_budget or knobs.memory_budget, threads=options.resources.threads,
+            settings=knobs, memory_budget=options.resources.memory_budget, threads=options.resources.threads,
             check_pages=store.check_pages, device=options.resources.device or knobs.device,
             device_memory_budget=options.resources.device_memory_budget, device_sharers=device_sharers(workers),
             damping=options.damping, precision=options.precision, column=options.column, personalization=options.personalization,

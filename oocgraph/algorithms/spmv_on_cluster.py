@@ -41,9 +41,9 @@ def multiply_on_cluster(
 
     With the `lease` of a runtime workers keep edges for its next product.
     """
-    knobs, requested = settings(), resources.memory_budget
+    knobs = settings()
     options: dict[str, Any] = {
-        "threads": resources.threads, "memory_budget": requested if requested is not None else knobs.memory_budget,
+        "threads": resources.threads, "memory_budget": resources.memory_budget,
         "device": resources.device or knobs.device, "device_memory_budget": resources.device_memory_budget, "settings": knobs,
     }  # fmt: skip
     with ClusterSession(client) as session:

@@ -147,7 +147,7 @@ def run_on_cluster(
         workers = session.find_workers(store.place, fingerprint)
         shares = spec(
             url=store.place, fingerprint=fingerprint, num_partitions=num_shares(store, resources.num_partitions or len(workers)),
-            settings=knobs, memory_budget=resources.memory_budget or knobs.memory_budget, threads=resources.threads,
+            settings=knobs, memory_budget=resources.memory_budget, threads=resources.threads,
             check_pages=store.check_pages, device="cpu", **asked,
         )  # fmt: skip
         name = uuid.uuid4().hex

@@ -13,20 +13,19 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from oocgraph.arrays import DeviceChoice
 from oocgraph.cluster.ledger import WorkerLedger
-from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
+from oocgraph.cluster.specs import GraphSpec, LeftError
 from oocgraph.cluster.worker_device import WorkerDevice
-from oocgraph.cluster.worker_memory import WorkerMemory, device_bytes
+from oocgraph.cluster.worker_memory import HeldPart, WorkerMemory, device_bytes, loaded
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.device_part import DevicePartRuntime
 from oocgraph.engine.device_part_load import DevicePartPlan, DevicePartResidency
 from oocgraph.engine.part import PartRuntime
 from oocgraph.engine.shard_plan import Loading, ShardPlan
-from oocgraph.engine.take_over import LEAST_PIECES, Mapped
+from oocgraph.engine.take_over import Mapped
 from oocgraph.errors import BudgetError, ClusterError
 from oocgraph.kernels import warm
 from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
@@ -37,67 +36,8 @@ from oocgraph.store.graph import CSRStore, open_graph
 REMEMBERED = 1024
 """Searches and leases that have left, the last ones, so that a task of theirs that comes late finds the door shut."""
 
-LEAST_TOUCHED_BYTES = 4 << 20
-"""Bytes of planes that a piece may touch in any case: a job of a millisecond has 10 pieces, not 64."""
-
 MOST_NAMED = 8
 """Partitions that a message names one by one."""
-
-
-@dataclass(slots=True)
-class HeldPart:
-    """A partition that is loaded, and who uses it.
-
-    Attributes
-    ----------
-    runtime
-        None when it is not loaded any more.
-    load
-        Number of this load among all of the worker.
-    lock
-        Held by a step.
-    mapped, mapped_bytes
-        Memory of other partitions that is mapped to take over their work (None: there is no room for it, or nothing to map), and the
-        bytes reserved for it, for all searches together.
-    """
-
-    spec: GraphSpec
-    plan: ShardPlan
-    residency: Residency
-    device: DeviceChoice
-    runtime: PartRuntime | None
-    load: int
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    leases: set[str] = field(default_factory=set)
-    mapped: Mapped | None = None
-    mapped_bytes: int = 0
-    _plans: dict[int, ShardPlan] = field(default_factory=dict)
-
-    def plan_of(self, partition: int) -> ShardPlan:
-        """Return where rows and planes of another partition begin."""
-        if partition not in self._plans:
-            self._plans[partition] = ShardPlan(self.plan.store, self.plan.vertex_partition, partition, self.plan.loading)
-        return self._plans[partition]
-
-    @property
-    def planes_to_touch_bytes(self) -> int:
-        """Bytes of another partition's planes that a piece may touch: of one like this, in a job of the fewest pieces."""
-        return max(LEAST_TOUCHED_BYTES, 2 * self.residency.plane_bytes // LEAST_PIECES)
-
-    @property
-    def bytes_to_map(self) -> int:
-        """Bytes of another partition's state, of those of its planes that a piece has, and of where the rows of all others are."""
-        plan, vertex_partition = self.plan, self.plan.vertex_partition
-        assert vertex_partition is not None
-        n, most = plan.store.num_rows, int(vertex_partition.num_owned.max())
-        lookup_bytes = 0 if plan.lookup is None else 24 * plan.lookup.first.size * (vertex_partition.num_partitions - 1)
-        state_bytes = part_state_bytes(n, most, plan.store.index_dtype.itemsize)
-        return state_bytes + self.planes_to_touch_bytes + lookup_bytes
-
-    def stop_mapping(self) -> None:
-        """Give up what is reserved to take over work."""
-        self.mapped, self.mapped_bytes = None, 0
-        self._plans.clear()
 
 
 class ShardCache:
@@ -157,7 +97,7 @@ class ShardCache:
             if choice.device is not None:
                 self.device.reclaim()
                 self.device.warm(choice.device, store.index_dtype)
-            threads = spec.threads or max(1, int(self.worker.state.nthreads))
+            threads = spec.threads_on(self.worker)
             state_bytes = [part_state_bytes(store.num_rows, n, store.index_dtype.itemsize) for n in vertex_partition.num_owned.tolist()]
             shares = spec.num_partitions > 1 and spec.settings.exchange != "messages"
             loading = Loading(threads, spec.settings.io_threads, BUFFER_BYTES, spec.max_planes, shares_planes=shares)
@@ -307,13 +247,6 @@ class ShardCache:
             "num_owned": int(runtime.vertex_partition.num_owned[partition]),
             "num_edges": int(runtime.vertex_partition.num_edges[partition]),
         }
-
-
-def loaded(part: HeldPart) -> PartRuntime:
-    """Return what is loaded of a partition whose lock is held."""
-    if part.runtime is None:
-        raise StateLostError(f"partition {part.plan.partition} is not loaded any more")
-    return part.runtime
 
 
 def _plan(store: CSRStore, vertex_partition: VertexPartition, partition: int, loading: Loading, choice: DeviceChoice) -> ShardPlan:

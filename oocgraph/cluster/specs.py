@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 from oocgraph.config import Settings
 from oocgraph.engine.part import SearchOptions
@@ -20,7 +21,49 @@ class LeftError(StateLostError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphSpec:
+class WorkSpec:
+    """What a worker may use for its share of a computation.
+
+    Attributes
+    ----------
+    settings
+        The client's configuration.
+    memory_budget
+        Bytes of a worker, as asked for; None: as configured, or by its memory limit.
+    threads
+        Compute threads of a worker; None: as many as Dask gave it.
+    check_pages
+        Whether what is read of a store is compared with its checksums.
+    device, device_memory_budget
+        What to compute on, and bytes of its memory; as in `oocgraph.bfs`.
+    device_sharers
+        Workers that use the same device.
+    beside_searches
+        Whether an opened graph is computed on, whose searches hold memory of the device: what finds no room beside them is computed on
+        the processor, whatever `device` says.
+    """
+
+    settings: Settings
+    memory_budget: str | int | None = None
+    threads: int | None = None
+    check_pages: bool = False
+    device: DeviceKind = "auto"
+    device_memory_budget: str | int | None = None
+    device_sharers: int = 1
+    beside_searches: bool = False
+
+    @property
+    def requested_memory(self) -> str | int | None:
+        """Bytes of a worker, as asked for or configured; None: by its memory limit."""
+        return self.memory_budget if self.memory_budget is not None else self.settings.memory_budget
+
+    def threads_on(self, worker: Any) -> int:
+        """Return the number of compute threads of one of Dask's workers."""
+        return self.threads or max(1, int(worker.state.nthreads))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphSpec(WorkSpec):
     """What a worker loads.
 
     Attributes
@@ -31,36 +74,15 @@ class GraphSpec:
         Into how many the vertices are divided.
     shares
         Edges that each should own, as parts of their sum; None: equal ones.
-    settings
-        The client's configuration.
-    memory_budget
-        Bytes of a worker, as asked for; None: by its memory limit.
-    threads
-        Compute threads of a worker; None: as many as Dask gave it.
-    max_planes, check_pages
+    max_planes
         As in `LocalRuntime.open`.
-    device, device_memory_budget
-        What to search on, and bytes of its memory; as in `oocgraph.bfs`.
-    device_sharers
-        Workers that use the same device.
-    beside_searches
-        Whether an opened graph is computed on, whose searches hold memory of the device: what finds no room beside them is computed on
-        the processor, whatever `device` says.
     """
 
     url: str
     fingerprint: str
     num_partitions: int
-    settings: Settings
     shares: tuple[int, ...] | None = None
-    memory_budget: str | int | None = None
-    threads: int | None = None
     max_planes: int | None = None
-    check_pages: bool = False
-    device: DeviceKind = "auto"
-    device_memory_budget: str | int | None = None
-    device_sharers: int = 1
-    beside_searches: bool = False
 
     @property
     def graph(self) -> tuple[str, int]:

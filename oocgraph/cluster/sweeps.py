@@ -45,7 +45,7 @@ def open_on_workers(store: CSRStore, needs: Needs, budget: Budget, resources: Re
     with ClusterSession(resources.client) as session, session.loss_reported():
         spec = SweepSpec(
             url=store.place, check_pages=store.check_pages, column=needs.column, lists=tuple(lists_of(store, needs)),
-            threads=resources.threads, memory_budget=resources.memory_budget or settings().memory_budget, vector_bytes=num_bytes,
+            settings=settings(), device="cpu", threads=resources.threads, memory_budget=resources.memory_budget, vector_bytes=num_bytes,
             kept_for=lease or session.lease,
         )  # fmt: skip
         edges = ClusterEdges(store, session, spec)

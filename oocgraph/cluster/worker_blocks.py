@@ -324,11 +324,10 @@ def acquire(plugin: Any, lease: str, spec: SharesSpec, numbers: Sequence[int]) -
 
 def _load(plugin: Any, spec: SharesSpec, numbers: Sequence[int]) -> HeldShares:
     store = open_graph(spec.url, check_pages=spec.check_pages)
-    requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget
-    threads = spec.threads or max(1, int(plugin.worker.state.nthreads))
+    threads = spec.threads_on(plugin.worker)
     spec.load_kernels(store)
     shares: dict[int, BlockShare] = {}
-    with plugin.ledger.opening(requested) as budget:
+    with plugin.ledger.opening(spec.requested_memory) as budget:
         try:
             for i, p in enumerate(numbers):
                 shares[p] = spec.open_share(store, budget, p, threads=threads, sharers=len(numbers) - i, is_first=i == 0)

@@ -1,6 +1,6 @@
 """The device of one worker: opened once, shared by all that the worker holds, opened again after it has failed.
 
-In: what a client asks for (`GraphSpec.device`). Out: a device, or None for the processor, and why; and one account of its memory, by which
+In: what a client asks for (`WorkSpec.device`). Out: a device, or None for the processor, and why; and one account of its memory, by which
 partitions, matrices and parts leave room for each other. With dask-cuda a worker has a GPU of its own, which is the first that it sees;
 other workers of a machine share what is there.
 """
@@ -10,53 +10,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from oocgraph.arrays import Device, DeviceChoice, device_choice
-from oocgraph.config import Settings
+from oocgraph.cluster.specs import WorkSpec
 from oocgraph.engine.device_load import device_limit_bytes
 from oocgraph.errors import DeviceError, MissingDependencyError
 from oocgraph.kernels.gpu import search_source
-from oocgraph.types import DeviceKind
 
 open_device = device_choice
 """Opens the device of a worker; tests put others here."""
 
 
-class Wish(Protocol):
-    """What a computation asks of a worker's device: as of `GraphSpec`."""
-
-    @property
-    def device(self) -> DeviceKind:
-        """What to compute on."""
-        ...
-
-    @property
-    def device_memory_budget(self) -> str | int | None:
-        """Bytes of its memory that the worker may hold; None: as configured."""
-        ...
-
-    @property
-    def device_sharers(self) -> int:
-        """Workers that use the same device."""
-        ...
-
-    @property
-    def beside_searches(self) -> bool:
-        """Whether searches of an opened graph hold memory of the device, beside which the computation finds room, or none."""
-        ...
-
-    @property
-    def settings(self) -> Settings:
-        """The client's configuration."""
-        ...
-
-
-def asked_for(wish: Wish) -> dict[str, Any]:
+def asked_for(spec: WorkSpec) -> dict[str, Any]:
     """Return what was asked for, as `oocgraph.engine.fallback.processor_instead` takes it."""
-    return {"kind": wish.device, "device_memory_budget": wish.device_memory_budget, "beside_searches": wish.beside_searches}
+    return {"kind": spec.device, "device_memory_budget": spec.device_memory_budget, "beside_searches": spec.beside_searches}
 
 
 class WorkerDevice:
@@ -99,7 +69,7 @@ class WorkerDevice:
         """Forget what was noted."""
         self._noted.pop(id(holder), None)
 
-    def choose(self, spec: Wish) -> DeviceChoice:
+    def choose(self, spec: WorkSpec) -> DeviceChoice:
         """Return the device on which a graph is to be held, or None for the processor; and why.
 
         Raises
@@ -124,7 +94,7 @@ class WorkerDevice:
                 device.module(*search_source(dtype))
                 self._warm.add(dtype.name)
 
-    def limit_bytes(self, spec: Wish, device: Device) -> int:
+    def limit_bytes(self, spec: WorkSpec, device: Device) -> int:
         """Bytes of device memory that this worker may hold in all, with what it holds already.
 
         Raises
@@ -135,7 +105,7 @@ class WorkerDevice:
         requested = spec.device_memory_budget if spec.device_memory_budget is not None else spec.settings.device_memory_budget
         return device_limit_bytes(device, requested, held_bytes=self.held_bytes, sharers=spec.device_sharers)
 
-    def room_bytes(self, spec: Wish, device: Device) -> int:
+    def room_bytes(self, spec: WorkSpec, device: Device) -> int:
         """Bytes of device memory that are left of what this worker may hold.
 
         Raises

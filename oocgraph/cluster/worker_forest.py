@@ -138,8 +138,8 @@ def _held(plugin: Any, lease: str, spec: GraphSpec, num_vectors: int) -> HeldFor
     def make() -> HeldForest:
         store = open_graph(spec.url, check_pages=spec.check_pages)
         load_kernels(kernel_calls(store.index_dtype))
-        threads = spec.threads or max(1, int(plugin.worker.state.nthreads))
-        with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget, budget.all_or_none():
+        threads = spec.threads_on(plugin.worker)
+        with plugin.ledger.naming(), plugin.ledger.opening(spec.requested_memory) as budget, budget.all_or_none():
             charge_forest(store, budget, threads, num_vectors=num_vectors)
         return HeldForest(store, threads, budget, plugin.ledger, num_vectors)
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.cluster.ledger import WorkerLedger
-from oocgraph.cluster.worker_device import Wish, WorkerDevice
+from oocgraph.cluster.specs import WorkSpec
+from oocgraph.cluster.worker_device import WorkerDevice
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import Budget
@@ -55,20 +56,9 @@ class DeviceMatrices:
         """Of each matrix its lease and the device memory that it holds."""
         return [(lease, one.device_bytes) for (lease, _), one in list(self._held.items())]
 
-    def device_for(self, wish: Wish) -> tuple[Device | None, str]:
-        """Return the device on which a computation is to be made, or None for the processor; and why.
-
-        Raises
-        ------
-        DeviceError, MissingDependencyError
-            ``cuda`` was asked for, and no GPU can be used here; the message names the worker.
-        """
-        return self._device.choose(wish)
-
     @contextmanager
     def opened(
-        self, lease: str | None, key: Any, device: Device, wish: Wish, part: Any, dtype: np.dtype[Any], ring: Semiring, name: str,
-        requested: str | int | None,
+        self, lease: str | None, key: Any, device: Device, spec: WorkSpec, part: Any, dtype: np.dtype[Any], ring: Semiring, name: str
     ) -> Iterator[DeviceMatrix]:  # fmt: skip
         """Yield a part of a matrix on the device; under a lease it stays there for the next call with the same key.
 
@@ -76,23 +66,20 @@ class DeviceMatrices:
         ----------
         name
             Of the values, for messages.
-        requested
-            Bytes of host memory that the worker may hold.
 
         Raises
         ------
         BudgetError
             There is too little memory on the device, or on the host; the message names the worker.
         """
-        kept = self.take(lease, key, device, wish, part, dtype, ring, name, requested)
+        kept = self.take(lease, key, device, spec, part, dtype, ring, name)
         try:
             yield kept.matrix
         finally:
             self.put_back(kept)
 
     def take(
-        self, lease: str | None, key: Any, device: Device, wish: Wish, part: Any, dtype: np.dtype[Any], ring: Semiring, name: str,
-        requested: str | int | None,
+        self, lease: str | None, key: Any, device: Device, spec: WorkSpec, part: Any, dtype: np.dtype[Any], ring: Semiring, name: str
     ) -> KeptMatrix:  # fmt: skip
         """As `opened`, until it is put back."""
         with self._ledger.lock, self._ledger.naming(), self._device.naming():
@@ -104,26 +91,25 @@ class DeviceMatrices:
             if found is not None:
                 place = (lease or "", (key, object()))
             try:
-                kept = self._open(device, wish, part, dtype, ring, name, requested, keep=lease is not None)
+                kept = self._open(device, spec, part, dtype, ring, name, keep=lease is not None)
             except BudgetError:
                 if not self.give_back():
                     raise
-                kept = self._open(device, wish, part, dtype, ring, name, requested, keep=lease is not None)
+                kept = self._open(device, spec, part, dtype, ring, name, keep=lease is not None)
             kept.has_left = lease is None or found is not None  # what another computation has is kept for the next, not its copies
             self._held[place] = kept
             return kept
 
     def _open(
-        self, device: Device, wish: Wish, part: Any, dtype: np.dtype[Any], ring: Semiring, name: str, requested: str | int | None, *,
-        keep: bool,
+        self, device: Device, spec: WorkSpec, part: Any, dtype: np.dtype[Any], ring: Semiring, name: str, *, keep: bool
     ) -> KeptMatrix:  # fmt: skip
-        room = self._device.room_bytes(wish, device)
+        room = self._device.room_bytes(spec, device)
 
         def read(piece: Any, buffers: dict[str, Array]) -> Any:
             return checked_piece(piece.load(buffers) if hasattr(piece, "load") else piece, ring, name)
 
         matrix = DeviceMatrix([device], part, device_dtype(dtype, ring), ring, device_limits=[room], read=read, keep=keep)
-        with self._ledger.opening(requested) as budget:
+        with self._ledger.opening(spec.requested_memory) as budget:
             with budget.all_or_none():
                 matrix.charge(budget)
             matrix.open()

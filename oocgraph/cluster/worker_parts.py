@@ -128,14 +128,12 @@ def acquire(plugin: Any, lease: str, spec: PartsSpec, numbers: Sequence[int]) ->
 
 
 def _load(plugin: Any, spec: PartsSpec, numbers: Sequence[int]) -> HeldParts:
-    worker = plugin.worker
-    requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget
     load_traverse_kernels(spec.dtype, spec.dtype)  # before the budget looks at the process
     dtype = np.dtype(spec.dtype)
     parts = list(open_partitions(spec.partitions).checked(spec.check_pages))
-    device, reason = plugin.matrices.device_for(spec)
+    device, reason = plugin.worker_state.device.choose(spec)
     options: dict[str, Any] = {
-        "dtype": dtype, "directed": spec.directed, "threads": spec.threads or max(1, int(worker.state.nthreads)),
+        "dtype": dtype, "directed": spec.directed, "threads": spec.threads_on(plugin.worker),
         "io_threads": spec.settings.io_threads, "reserved_bytes": sum(answer_bytes(parts[p], dtype.itemsize) for p in numbers),
     }  # fmt: skip
     there = plugin.worker_state.device
@@ -143,7 +141,7 @@ def _load(plugin: Any, spec: PartsSpec, numbers: Sequence[int]) -> HeldParts:
         if device is not None:
             there.reclaim()
             try:
-                with plugin.ledger.opening(requested) as budget:
+                with plugin.ledger.opening(spec.requested_memory) as budget:
                     limit, others = there.limit_bytes(spec, device), there.held_bytes
                     held = LocalParts(
                         parts, numbers, budget=budget, device=device, device_limit=limit - others, device_held=others, **options
@@ -152,7 +150,7 @@ def _load(plugin: Any, spec: PartsSpec, numbers: Sequence[int]) -> HeldParts:
                 return HeldParts(spec, held, dtype, budget, plugin, (device.name, reason), limit)
             except BudgetError as error:
                 reason = processor_instead("search over partitions", device, error, **asked_for(spec))
-        with plugin.ledger.opening(requested) as budget:
+        with plugin.ledger.opening(spec.requested_memory) as budget:
             held = LocalParts(parts, numbers, budget=budget, **options)
     return HeldParts(spec, held, dtype, budget, plugin, ("cpu", reason))
 

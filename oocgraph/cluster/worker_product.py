@@ -9,15 +9,15 @@ Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Syst
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.cluster import worker_matrix
+from oocgraph.cluster.specs import WorkSpec
 from oocgraph.cluster.worker_device import asked_for
-from oocgraph.config import Settings, settings
 from oocgraph.engine.fallback import processor_instead
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.semirings import SEMIRINGS, Semiring
@@ -28,11 +28,11 @@ from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.sparse.edge_stream import EdgeStream, part_of, pieces_bytes, stored_matrix
 from oocgraph.sparse.partial import Partial
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.types import Array, DeviceKind
+from oocgraph.types import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProductSpec:
+class ProductSpec(WorkSpec):
     """A worker's share of a product.
 
     Attributes
@@ -41,16 +41,10 @@ class ProductSpec:
         Name of the semiring; in which kernels compute.
     num_columns, num_lines
         Length of the vector; of what the worker returns.
-    threads
-        Compute threads; None: as many as Dask gave the worker.
-    memory_budget
-        Bytes that the worker may hold, as asked for; None: by its memory limit.
     unread : Partial
         The part without its nonzeros and pointers: what the kernel is compiled for.
     url : str or None
         Of the graph; None: a matrix in memory, whose part is sent.
-    check_pages
-        Whether what is read of it is compared with its checksums.
     entries
         First nonzero of the part and the one behind its last.
     transpose, column
@@ -59,29 +53,19 @@ class ProductSpec:
         What is sent of a matrix.
     kept_for
         Lease under which the worker keeps edges for the next product; None: it keeps none.
-    device, device_memory_budget, device_sharers, beside_searches, settings
-        On what to multiply; see `oocgraph.cluster.worker_device.Wish`.
     """
 
     semiring: str
     dtype: str
     num_columns: int
     num_lines: int
-    threads: int | None
-    memory_budget: str | int | None
     entries: tuple[int, int]
     url: str | None = None
-    check_pages: bool = False
     transpose: bool = False
     column: str | None = None
     unread: Partial | None = None
     part_bytes: int = 0
     kept_for: str | None = None
-    device: DeviceKind = "cpu"
-    device_memory_budget: str | int | None = None
-    device_sharers: int = 1
-    beside_searches: bool = False
-    settings: Settings = field(default_factory=settings)
 
     @property
     def ring(self) -> Semiring:
@@ -103,11 +87,11 @@ def prepare(plugin: Any, spec: ProductSpec) -> tuple[str, str]:
     DeviceError, MissingDependencyError
         A GPU was asked for, and cannot be used; the message names the worker.
     """
-    device, reason = plugin.matrices.device_for(spec)
+    device, reason = plugin.worker_state.device.choose(spec)
     if device is not None:
         return device.name, reason
     _load(spec)
-    with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget, budget.all_or_none():
+    with plugin.ledger.naming(), plugin.ledger.opening(spec.requested_memory) as budget, budget.all_or_none():
         budget.reserve("the vector", spec.num_columns * np.dtype(spec.dtype).itemsize)
         budget.reserve("the part of the matrix", spec.part_bytes)
         _reserve_result(plugin, spec, budget)
@@ -136,14 +120,14 @@ def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array
     """
     ring = spec.ring
     plugin.at("compute", 0, 0)
-    device, _ = plugin.matrices.device_for(spec)
+    device, _ = plugin.worker_state.device.choose(spec)
     if device is not None:
         try:
             return _on_device(plugin, spec, device, x, part)
         except BudgetError as error:
             processor_instead("product", device, error, **asked_for(spec))
     _load(spec, x, part)
-    with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget:
+    with plugin.ledger.naming(), plugin.ledger.opening(spec.requested_memory) as budget:
         if spec.kept_for is not None:
             plugin.check_lease(spec.kept_for)
         _reserve_result(plugin, spec, budget)
@@ -156,7 +140,7 @@ def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array
         if edges is not None:
             multiply_streamed(edges, x, y, ring)
         else:
-            threads = _threads(plugin, spec)
+            threads = spec.threads_on(plugin.worker)
             parts: list[Any] = list(balanced_partition(part, PARTS_PER_THREAD * threads))
             multiply(parts, x, y, ring, threads=threads, first_row=part.first_line if is_by_row(part) else 0)
     finally:
@@ -180,7 +164,7 @@ def _on_device(plugin: Any, spec: ProductSpec, device: Device, x: Array, part: A
     key = (spec.url, spec.entries, spec.transpose, spec.column, spec.dtype, ring.is_boolean, ring.uses_values)
     lease = spec.kept_for if spec.url is not None else None
     with plugin.matrices.opened(
-        lease, key, device, spec, part, np.dtype(spec.dtype), ring, name, spec.memory_budget
+        lease, key, device, spec, part, np.dtype(spec.dtype), ring, name
     ) as matrix, plugin.worker_state.device.naming():  # fmt: skip
         y = worker_matrix.multiply(matrix, part, x, ring, np.dtype(spec.dtype))
         if not ring.is_boolean and has_nan(y) and ring.uses_values and part.values is not None:
@@ -203,7 +187,7 @@ def _graph(spec: ProductSpec) -> CSRStore:
 
 def _options(plugin: Any, spec: ProductSpec) -> dict[str, Any]:
     """Return the arguments of the `EdgeStream` that reads the part of a stored graph."""
-    return {"transpose": spec.transpose, "column": spec.column, "threads": _threads(plugin, spec), "entries": spec.entries}
+    return {"transpose": spec.transpose, "column": spec.column, "threads": spec.threads_on(plugin.worker), "entries": spec.entries}
 
 
 def _load(spec: ProductSpec, x: Array | None = None, part: Any = None) -> None:
@@ -220,13 +204,9 @@ def _reserve_result(plugin: Any, spec: ProductSpec, budget: Budget) -> None:
     """Charge what is returned; by column also the vectors of threads, and the two that are added to make a third."""
     vectors = 1
     if spec.unread is not None and not is_by_row(spec.unread):
-        threads = _threads(plugin, spec)
+        threads = spec.threads_on(plugin.worker)
         vectors = max(3, 1 + num_private_vectors([spec.unread] * PARTS_PER_THREAD * threads, threads))
     budget.reserve("the result", vectors * spec.num_lines * np.dtype(spec.dtype).itemsize)
-
-
-def _threads(plugin: Any, spec: ProductSpec) -> int:
-    return spec.threads or max(1, int(plugin.worker.state.nthreads))
 
 
 def unread_part(part: Any) -> Any:

@@ -148,8 +148,7 @@ class DeviceRankRows:
         self._url, self._jumps, self._matrices, self._device = store.url, jumps, plugin.matrices, plugin.worker_state.device
         key = ("ranks", spec.url, entries, spec.column)
         self._kept = plugin.matrices.take(
-            spec.kept_for, key, device, spec, self._part, np.dtype(np.float64), self._ring, f"{spec.column} of {store.url}",
-            spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget,
+            spec.kept_for, key, device, spec, self._part, np.dtype(np.float64), self._ring, f"{spec.column} of {store.url}"
         )  # fmt: skip
         self.edges, self.rows = self._kept.matrix, slice(self._part.first_line, self._part.stop_line)
         self._numbers = np.arange(self._part.num_lines)
@@ -247,14 +246,13 @@ def _edge_bytes(rows: RankRows | DeviceRankRows) -> dict[str, int]:
 
 def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
     store = open_graph(spec.url, check_pages=spec.check_pages)
-    requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget
     load_kernels(store, spec.column, personalized=spec.personalization is not None, precision=spec.precision)
     entries, ranges = cut_rows(store, spec.num_partitions)
-    options: dict[str, Any] = {"column": spec.column, "threads": spec.threads or max(1, int(plugin.worker.state.nthreads))}
+    options: dict[str, Any] = {"column": spec.column, "threads": spec.threads_on(plugin.worker)}
     sizes = [pieces_bytes(store, transpose=True, entries=entries[p], **options) for p in numbers]
     weights = pieces_bytes(store, transpose=False, **options) if spec.column else 0
-    device, reason = plugin.matrices.device_for(spec)
-    with plugin.ledger.opening(requested) as budget, plugin.streams.putting_back() as taken:
+    device, reason = plugin.worker_state.device.choose(spec)
+    with plugin.ledger.opening(spec.requested_memory) as budget, plugin.streams.putting_back() as taken:
         if spec.kept_for is not None:
             plugin.check_lease(spec.kept_for)
         with budget.all_or_none():

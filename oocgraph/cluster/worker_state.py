@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oocgraph.cluster.ledger import WorkerLedger
-from oocgraph.cluster.shard_cache import HeldPart, ShardCache, loaded
+from oocgraph.cluster.shard_cache import ShardCache
 from oocgraph.cluster.specs import SearchSpec, StateLostError
+from oocgraph.cluster.worker_memory import HeldPart, loaded
 from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.engine.part import PartRuntime, PartState, bounds_of
 from oocgraph.engine.take_over import Facts

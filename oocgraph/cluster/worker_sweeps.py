@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oocgraph.cluster.specs import StateLostError
+from oocgraph.cluster.specs import StateLostError, WorkSpec
 from oocgraph.compiled.load import load_kernels
 from oocgraph.engine.sweeps import Lists, StreamedEdges, Way, as_numbers
 from oocgraph.memory import SLACK_BYTES, page_cache_bytes
@@ -45,19 +45,17 @@ class Range(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepSpec:
+class SweepSpec(WorkSpec):
     """What the sweeps of one run have in common.
 
     Attributes
     ----------
-    url, check_pages
-        Of the graph, and whether what is read is compared with its checksums.
+    url
+        Of the graph.
     column
         Edge column of the weights; None: all are one.
     lists
         All that are swept.
-    threads, memory_budget
-        Of a worker; None: as Dask says.
     vector_bytes
         Of all vectors of the run.
     kept_for
@@ -65,11 +63,8 @@ class SweepSpec:
     """
 
     url: str
-    check_pages: bool
     column: str | None
     lists: tuple[Lists, ...]
-    threads: int | None
-    memory_budget: str | int | None
     vector_bytes: int
     kept_for: str
 
@@ -102,7 +97,7 @@ def prepare(plugin: Any, spec: SweepSpec, ranges: Sequence[Range]) -> None:
         It does not fit; the message names the worker.
     """
     store = open_graph(spec.url, check_pages=spec.check_pages)
-    with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget, budget.all_or_none():
+    with plugin.ledger.naming(), plugin.ledger.opening(spec.requested_memory) as budget, budget.all_or_none():
         budget.reserve("threads and compiled code", SLACK_BYTES)
         budget.reserve("vectors", COPIES * spec.vector_bytes)
         budget.reserve("pieces of edges", sum(pieces_bytes(store, **_options(plugin, spec, one)) for one in ranges))
@@ -126,7 +121,7 @@ def sweep(
     """
     plugin.at("compute", number, mine_range.number)
     store = open_graph(spec.url, check_pages=spec.check_pages)
-    with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget:
+    with plugin.ledger.naming(), plugin.ledger.opening(spec.requested_memory) as budget:
         plugin.check_lease(spec.kept_for)
         budget.reserve("threads and compiled code", SLACK_BYTES)
         budget.reserve("vectors", COPIES * spec.vector_bytes)
@@ -153,7 +148,7 @@ def sweep(
 
 def _options(plugin: Any, spec: SweepSpec, mine_range: Range) -> dict[str, Any]:
     """Return arguments of the `EdgeStream` of a range."""
-    threads = spec.threads or max(1, int(plugin.worker.state.nthreads))
     return {
-        "transpose": mine_range.lists == "in", "column": spec.column, "threads": threads, "entries": mine_range.entries, "whole_rows": True,
+        "transpose": mine_range.lists == "in", "column": spec.column, "threads": spec.threads_on(plugin.worker),
+        "entries": mine_range.entries, "whole_rows": True,
     }  # fmt: skip

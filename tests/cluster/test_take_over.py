@@ -7,7 +7,7 @@ import pytest
 
 import oocgraph
 from oocgraph.bench.cluster import MeasuredRuntime
-from oocgraph.cluster import shard_cache
+from oocgraph.cluster import worker_memory
 from oocgraph.cluster.worker import PLUGIN
 from oocgraph.cluster.worker_state import WorkerState
 from oocgraph.engine import part as parts
@@ -198,13 +198,13 @@ def test_many_searches_of_one_graph(kron, unequal):
 
 def have_no_room(dask_worker=None):
     """Run on a worker: it has reserved nothing for planes of others."""
-    shard_cache.before = shard_cache.LEAST_TOUCHED_BYTES, shard_cache.LEAST_PIECES
-    shard_cache.LEAST_TOUCHED_BYTES, shard_cache.LEAST_PIECES = 0, 1 << 40
+    worker_memory.before = worker_memory.LEAST_TOUCHED_BYTES, worker_memory.LEAST_PIECES
+    worker_memory.LEAST_TOUCHED_BYTES, worker_memory.LEAST_PIECES = 0, 1 << 40
 
 
 def have_room_as_before(dask_worker=None):
     """Run on a worker: undo `have_no_room`."""
-    shard_cache.LEAST_TOUCHED_BYTES, shard_cache.LEAST_PIECES = shard_cache.before
+    worker_memory.LEAST_TOUCHED_BYTES, worker_memory.LEAST_PIECES = worker_memory.before
 
 
 def test_pieces_that_touch_more_than_is_reserved_are_not_taken(kron, unequal):

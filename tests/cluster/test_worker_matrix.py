@@ -46,16 +46,16 @@ def product_spec(store, **options):
     """Return what a worker is asked for that multiplies the whole graph."""
     part = part_of(stored_matrix(store, transpose=False, column=None), None)
     return ProductSpec(
-        semiring=RING.name, dtype=DOUBLE.name, num_columns=store.num_rows, num_lines=store.num_rows, threads=1, memory_budget=None,
+        semiring=RING.name, dtype=DOUBLE.name, num_columns=store.num_rows, num_lines=store.num_rows, threads=1, settings=settings(),
         entries=(part.start, part.stop), url=store.url, device="cuda", **options,
     )  # fmt: skip
 
 
 def take(made, spec):
     """Take the matrix that a product with this spec takes."""
-    device, _ = made.matrices.device_for(spec)
+    device, _ = made.worker_state.device.choose(spec)
     part = part_of(stored_matrix(oocgraph.open_graph(spec.url), transpose=False, column=None), spec.entries)
-    return made.matrices.take(spec.kept_for, "a matrix", device, spec, part, DOUBLE, RING, "values", None)
+    return made.matrices.take(spec.kept_for, "a matrix", device, spec, part, DOUBLE, RING, "values")
 
 
 def test_products_at_the_same_time_leave_one_matrix(graph):
