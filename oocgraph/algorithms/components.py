@@ -163,9 +163,7 @@ def _link(forest: Forest, resources: Resources) -> tuple[int, str]:
         return 0, ""
     from oocgraph.algorithms.components_on_cluster import link_on_cluster
 
-    found, exchange = link_on_cluster(
-        forest.store, resources.client, forest.progress, memory_budget=resources.memory_budget, threads=resources.threads
-    )  # fmt: skip
+    found, exchange = link_on_cluster(forest.store, resources, forest.progress)
     forest.parent = found.parent.copy()  # what has come from a worker may not be changed
     forest.num_bytes, forest.plane_bytes = found.num_bytes, found.plane_bytes
     return int(found.device_bytes), exchange

@@ -16,15 +16,14 @@ import numpy as np
 
 from oocgraph.cluster import worker_forest
 from oocgraph.cluster.events import Watch
-from oocgraph.cluster.placement import Placement
+from oocgraph.cluster.placement import Placement, placed
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import GraphSpec
 from oocgraph.cluster.supersteps import Program, Step, Supersteps
 from oocgraph.cluster.worker import with_plugin
 from oocgraph.cluster.worker_forest import ForestSteps, Linked, Phase
-from oocgraph.config import settings
 from oocgraph.errors import ClusterError
-from oocgraph.store.fingerprint import graph_fingerprint
+from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Progress
 
@@ -89,31 +88,24 @@ class ForestRounds(Program[Linked]):
         return Linked(parent, int(self._read[0, 0]), num_bytes, plane_bytes, self._device_bytes)
 
 
-def link_on_cluster(store: CSRStore, client: Any, progress: Progress, **options: Any) -> tuple[Linked, str]:
-    """Link all edges on the workers of `client`; `options` are memory_budget and threads of each worker.
+def link_on_cluster(store: CSRStore, resources: Resources, progress: Progress) -> tuple[Linked, str]:
+    """Link all edges on the workers of the client of `resources`, whose memory and threads are each worker's.
 
     Returns
     -------
     The trees, and what workers have exchanged them through, with the reason (`Placement.exchange`).
     """
-    with ClusterSession(client) as session, session.loss_reported():
-        fingerprint = graph_fingerprint(store)
-        workers = session.find_workers(store.place, fingerprint)
-        spec = GraphSpec(
-            url=store.place, fingerprint=fingerprint, num_partitions=len(workers), settings=settings(),
-            check_pages=store.check_pages, device="cpu", **options,
+    with ClusterSession(resources.client) as session, session.loss_reported(), Watch(session.client, uuid.uuid4().hex) as watch:
+        placement = placed(
+            session, store, resources, watch, GraphSpec, worker_forest.acquire, device="cpu", divide=lambda workers: workers
         )  # fmt: skip
-        name = uuid.uuid4().hex
-        with Watch(session.client, name) as watch:
-            placement = Placement(session, spec, workers, worker_forest.acquire)
-            placement.load(watch)
-            if placement.shares_memory:
-                try:
-                    return Supersteps(placement, watch).run(ForestRounds(placement, name, progress)), placement.exchange
-                except ApartError as error:
-                    logger.info("%s: they compute the components again, each with trees of its own", error)
-            found = session.rerun(lambda: _link_apart(placement, progress), lambda: placement.place_again(watch))
-            return found, placement.exchange
+        if placement.shares_memory:
+            try:
+                return Supersteps(placement, watch).run(ForestRounds(placement, watch.search, progress)), placement.exchange
+            except ApartError as error:
+                logger.info("%s: they compute the components again, each with trees of its own", error)
+        found = session.rerun(lambda: _link_apart(placement, progress), lambda: placement.place_again(watch))
+        return found, placement.exchange
 
 
 def _link_apart(placement: Placement, progress: Progress) -> Linked:

@@ -12,8 +12,7 @@ from typing import Any
 
 from oocgraph.algorithms.pagerank_arguments import Ranked, result_bytes
 from oocgraph.cluster.events import Watch
-from oocgraph.cluster.placement import Placement
-from oocgraph.cluster.preflight import check_device_is_used, device_sharers
+from oocgraph.cluster.placement import placed
 from oocgraph.cluster.ranks import PowerIteration
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.supersteps import Supersteps
@@ -22,7 +21,6 @@ from oocgraph.config import settings
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.products.personalization import charge_personalization
 from oocgraph.products.rank_run import RankOptions, RankRun
-from oocgraph.store.fingerprint import graph_fingerprint
 
 CLIENT_VECTORS = 2
 """Vectors of ranks that this process holds: the result, and a range of it that has just come, or the state of a checkpoint."""
@@ -33,8 +31,8 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str 
 
     With the `lease` of a runtime workers keep edges for its next run.
     """
-    start, store, knobs = perf_counter(), options.store, settings()
-    budget = Budget(effective_budget_bytes(knobs.memory_budget))
+    start, store = perf_counter(), options.store
+    budget = Budget(effective_budget_bytes(settings().memory_budget))
     budget.alternatively("the result, when it is written,", result_bytes(store, options.personalization))
     with budget.all_or_none():
         budget.reserve("threads and compiled code", SLACK_BYTES)
@@ -46,24 +44,15 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str 
         if state is not None and run.is_done(state):
             return Ranked(state=state, edge_bytes=0, kept_bytes=0, load_seconds=perf_counter() - start, memory_budget=budget.limit_bytes)
         del state
-        fingerprint = graph_fingerprint(store)
-        workers = session.find_workers(store.place, fingerprint)
-        spec = RanksSpec(
-            url=store.place, fingerprint=fingerprint, num_partitions=max(1, min(store.num_rows, len(workers))),
-            settings=knobs, memory_budget=options.resources.memory_budget, threads=options.resources.threads,
-            check_pages=store.check_pages, device=options.resources.device or knobs.device,
-            device_memory_budget=options.resources.device_memory_budget, device_sharers=device_sharers(workers),
-            damping=options.damping, precision=options.precision, column=options.column, personalization=options.personalization,
-            kept_for=lease, beside_searches=lease is not None,
-        )  # fmt: skip
-        name = uuid.uuid4().hex
-        with Watch(client, name) as watch:
-            placement = Placement(session, spec, workers, acquire)
-            placement.load(watch)
-            said = [(part["worker"], part["device"], part["device_reason"]) for part in placement.parts]
-            check_device_is_used(None if spec.beside_searches else spec.device_memory_budget, "rank", said)
+        with Watch(client, uuid.uuid4().hex) as watch:
+            placement = placed(
+                session, store, options.resources, watch, RanksSpec, acquire, divide=lambda workers: max(1, min(store.num_rows, workers)),
+                damping=options.damping, precision=options.precision, column=options.column, personalization=options.personalization,
+                kept_for=lease, beside_searches=lease is not None,
+            )  # fmt: skip
+            placement.check_device_is_used("rank")
             load_seconds = perf_counter() - start
-            state = Supersteps(placement, watch).run(PowerIteration(placement, name, run))
+            state = Supersteps(placement, watch).run(PowerIteration(placement, watch.search, run))
         return Ranked(
             state=state,
             edge_bytes=sum(part["edge_bytes"] for part in placement.parts),

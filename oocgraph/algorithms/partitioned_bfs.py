@@ -204,10 +204,7 @@ def open_partitioned(
         else:
             from oocgraph.cluster.parts import PartitionedClusterRuntime
 
-            runtime = PartitionedClusterRuntime(
-                found, store, client, memory_budget=resources.memory_budget, threads=resources.threads, device=resources.device,
-                device_memory_budget=resources.device_memory_budget, result_folder=result_folder,
-            )  # fmt: skip
+            runtime = PartitionedClusterRuntime(found, store, resources, result_folder=result_folder)
             limit = runtime.memory_budget
         opened.enter_context(runtime)
         graph = PartitionedGraph(

@@ -189,11 +189,7 @@ def open_where(
         return OpenedGraph(store, resources, progress, num_searches=num_searches)
     from oocgraph.cluster.searches import ClusterRuntime
 
-    return ClusterRuntime.open(
-        store, client=resources.client, num_partitions=resources.num_partitions, memory_budget=resources.memory_budget,
-        threads=resources.threads, device=resources.device, device_memory_budget=resources.device_memory_budget,
-        result_folder=result_folder, shares=shares,
-    )  # fmt: skip
+    return ClusterRuntime.open(store, resources=resources, result_folder=result_folder, shares=shares)
 
 
 def opened_of(runtime: Runtime | None, graph: CSRStore | str | os.PathLike[str], resources: Resources) -> OpenedGraph | Unopened:

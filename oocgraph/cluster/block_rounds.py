@@ -16,15 +16,13 @@ import numpy as np
 
 from oocgraph.cluster import worker_blocks
 from oocgraph.cluster.events import Watch
-from oocgraph.cluster.placement import Placement
+from oocgraph.cluster.placement import Placement, placed
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.supersteps import HOP_SECONDS, Program, Step, Supersteps
 from oocgraph.cluster.worker import with_plugin
 from oocgraph.cluster.worker_blocks import BlockSteps, SharedSlice, SharesSpec, acquire
-from oocgraph.config import settings
 from oocgraph.engine.blocks import EdgeError, Work, num_shares
 from oocgraph.resources import Resources
-from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Progress
 
@@ -137,22 +135,14 @@ class BlockRounds(Program[FoundTable]):
 
 
 def run_on_cluster(
-    store: CSRStore, resources: Resources, spec: Callable[..., SharesSpec], *, title: str, label: str, merge: Callable[..., Any] | None,
+    store: CSRStore, resources: Resources, spec: type[SharesSpec], *, title: str, label: str, merge: Callable[..., Any] | None,
     progress: Progress, **asked: Any,
 ) -> FoundTable:  # fmt: skip
     """Compute on the workers of the client of `resources`, whose memory and threads are each worker's; `asked` are fields of `spec`."""
-    knobs = settings()
-    with ClusterSession(resources.client) as session, session.loss_reported():
-        fingerprint = graph_fingerprint(store)
-        workers = session.find_workers(store.place, fingerprint)
-        shares = spec(
-            url=store.place, fingerprint=fingerprint, num_partitions=num_shares(store, resources.num_partitions or len(workers)),
-            settings=knobs, memory_budget=resources.memory_budget, threads=resources.threads,
-            check_pages=store.check_pages, device="cpu", **asked,
+    with ClusterSession(resources.client) as session, session.loss_reported(), Watch(session.client, uuid.uuid4().hex) as watch:
+        placement = placed(
+            session, store, resources, watch, spec, acquire, device="cpu",
+            divide=lambda workers: num_shares(store, resources.num_partitions or workers), **asked,
         )  # fmt: skip
-        name = uuid.uuid4().hex
-        with Watch(session.client, name) as watch:
-            placement = Placement(session, shares, workers, acquire)
-            placement.load(watch)
-            program = BlockRounds(placement, name, shares.message, title=title, label=label, merge=merge, progress=progress)
-            return Supersteps(placement, watch).run(program)
+        program = BlockRounds(placement, watch.search, spec.message, title=title, label=label, merge=merge, progress=progress)
+        return Supersteps(placement, watch).run(program)

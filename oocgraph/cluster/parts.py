@@ -12,7 +12,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,8 @@ from oocgraph.closing import Closing
 from oocgraph.cluster import worker_parts
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.logged_search import Outcome
-from oocgraph.cluster.placement import Placement
-from oocgraph.cluster.preflight import check_device_is_used, device_sharers, results_folder
+from oocgraph.cluster.placement import placed
+from oocgraph.cluster.preflight import results_folder
 from oocgraph.cluster.session import ATTEMPTS, ClusterSession
 from oocgraph.cluster.supersteps import Program, Step, Supersteps
 from oocgraph.cluster.worker import forget, with_plugin
@@ -34,12 +33,12 @@ from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
 from oocgraph.parts.loaded_part import ASKED_VERTICES
 from oocgraph.progress import LEVEL, REACHED
+from oocgraph.resources import Resources
 from oocgraph.results.search import Exchanged, Iteration, PartMetrics, Search, by_worker
-from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.partitions import Partitions
 from oocgraph.store.search_store import SearchStore
-from oocgraph.types import UNREACHED, Array, DeviceKind, Progress, ignore_progress, no_parent
+from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_parent
 
 
 def piece_bytes(num_vertices: int, itemsize: int) -> int:
@@ -56,12 +55,8 @@ class PartitionedClusterRuntime(Closing):
         Where every worker sees them.
     store
         Their graph.
-    client
-        A `distributed.Client`.
-    memory_budget, threads
-        Of each worker; by default as Dask gave them.
-    device, device_memory_budget
-        On what workers expand, and bytes of its memory; by default as configured, and most of what is free.
+    resources
+        Client; memory, threads and device of each worker.
     result_folder
         Where results are going to be written; checked to be the same folder on every worker. None: only `search_here` is used.
 
@@ -75,51 +70,32 @@ class PartitionedClusterRuntime(Closing):
         A worker cannot hold its parts, which the message names, or the client not the result.
     """
 
-    def __init__(
-        self, partitions: Partitions, store: CSRStore, client: Any, *, memory_budget: str | int | None = None, threads: int | None = None,
-        device: DeviceKind | None = None, device_memory_budget: str | int | None = None, result_folder: Path | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, partitions: Partitions, store: CSRStore, resources: Resources, *, result_folder: Path | None = None) -> None:
         began = time.perf_counter()
-        knobs, self.client, self.num_vertices, self.dtype = settings(), client, store.num_rows, store.index_dtype
-        session = ClusterSession(client)
-        self.budget = Budget(effective_budget_bytes(knobs.memory_budget))  # of the client, which puts the result together
+        self.client, self.num_vertices, self.dtype = resources.client, store.num_rows, store.index_dtype
+        session = ClusterSession(self.client)
+        self.budget = Budget(effective_budget_bytes(settings().memory_budget))  # of the client, which puts the result together
         held = 0 if result_folder is not None else store.num_rows * (store.index_dtype.itemsize + 4)
         self.budget.reserve("result", held + piece_bytes(store.num_rows, store.index_dtype.itemsize))
-        self.session, self._open = session, ExitStack()
-        self._open.enter_context(session)
-        fingerprint = graph_fingerprint(store)
-        spec = PartsSpec(
-            url=store.place, fingerprint=fingerprint,
-            num_partitions=partitions.num_partitions, settings=knobs, memory_budget=memory_budget, threads=threads,
-            device=device or knobs.device, device_memory_budget=device_memory_budget,
-            check_pages=partitions.check_pages,
-            partitions=partitions.place, dtype=store.index_dtype.name, directed=store.attributes.directed,
-        )  # fmt: skip
-        self.searching = threading.Lock()
-        try:
+        self.session, self.searching = session, threading.Lock()
+        with ExitStack() as opened:
+            opened.enter_context(session)
             with session.loss_reported():
-                workers = session.find_workers(store.place, fingerprint, results_folder(result_folder))
-                spec = replace(spec, device_sharers=device_sharers(workers))
-                self.placement = Placement(session, spec, workers, worker_parts.acquire)
-                self._watch = self._open.enter_context(Watch(client, session.lease))
-                self.placement.load(self._watch)
-            said = [(part["worker"], part["device"], part["device_reason"]) for part in self.placement.parts]
-            check_device_is_used(spec.device_memory_budget, "search", said)
-        except BaseException:
-            self.close()
-            raise
+                watch = opened.enter_context(Watch(self.client, session.lease))
+                self.placement = placed(
+                    session, store, resources, watch, PartsSpec, worker_parts.acquire, divide=lambda _: partitions.num_partitions,
+                    folder=results_folder(result_folder), check_pages=partitions.check_pages, partitions=partitions.place,
+                    dtype=store.index_dtype.name, directed=store.attributes.directed,
+                )  # fmt: skip
+            self.placement.check_device_is_used("search")
+            self._open = opened.pop_all()
         self.has_broadcast = any(part["has_broadcast"] for part in self.placement.parts)
         self.load_seconds = time.perf_counter() - began
 
     @property
     def device_metrics(self) -> dict[str, Any]:
-        """``device``: the names of the workers' devices; and what of their memory is used."""
-        parts = self.placement.parts
-        return {
-            "device": ", ".join(sorted({part["device"] for part in parts})) or "cpu",
-            "device_memory_budget": sum({part["worker"]: part["device_memory_budget"] for part in parts}.values()),
-            "device_bytes": sum(part["device_bytes"] for part in parts),
-        }
+        """See `Placement.device_metrics`."""
+        return self.placement.device_metrics
 
     @property
     def memory_budget(self) -> int:

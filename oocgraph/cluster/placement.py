@@ -1,7 +1,7 @@
 """The workers that hold a graph's partitions: which holds what, and what to do when one is lost.
 
-In: a `ClusterSession`, a `GraphSpec`, a first placement. Out: a `Placement`, whose `place_again` gives the partitions of lost workers to
-others. What is done in steps with it is in `oocgraph.cluster.supersteps`.
+In: a `ClusterSession`, a store, what is asked of its workers. Out: a `Placement`, whose `place_again` gives the partitions of lost workers
+to others. What is done in steps with it is in `oocgraph.cluster.supersteps`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,15 @@ from typing import Any
 from oocgraph.clients import is_running, wanted, why_lost
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.events import Watch
+from oocgraph.cluster.preflight import SharedFolder, check_device_is_used, device_sharers
 from oocgraph.cluster.session import POLL_SECONDS, ClusterSession, WorkersLostError
 from oocgraph.cluster.specs import GraphSpec
 from oocgraph.cluster.worker_windows import Group, MadeWindow, load_parts
+from oocgraph.config import settings
 from oocgraph.errors import BudgetError, ClusterError, DeviceError, OocGraphError
+from oocgraph.resources import Resources
+from oocgraph.store.fingerprint import graph_fingerprint
+from oocgraph.store.graph import CSRStore
 
 NO_NANNY_SECONDS = 5.0
 """Time that a lost worker has to come back if no nanny restarts it."""
@@ -157,6 +162,21 @@ class Placement:
         """Bytes of all workers' budgets."""
         return sum({part["worker"]: part["memory_budget"] for part in self.parts if part}.values())
 
+    @property
+    def device_metrics(self) -> dict[str, Any]:
+        """``device``: the names of the workers' devices; and what of their memory is used."""
+        parts = [part for part in self.parts if part]
+        return {
+            "device": ", ".join(sorted({part["device"] for part in parts})) or "cpu",
+            "device_memory_budget": sum({part["worker"]: part["device_memory_budget"] for part in parts}.values()),
+            "device_bytes": sum(part["device_bytes"] for part in parts),
+        }
+
+    def check_device_is_used(self, compute: str) -> None:
+        """Refuse a budget of device memory that no worker can heed; see `oocgraph.cluster.preflight.check_device_is_used`."""
+        requested = None if self.spec.beside_searches else self.spec.device_memory_budget
+        check_device_is_used(requested, compute, [(part["worker"], part["device"], part["device_reason"]) for part in self.parts])
+
     def place_again(self, watch: Watch) -> None:
         """Give the partitions of lost workers to others, loading what those do not hold.
 
@@ -222,3 +242,44 @@ class Placement:
                 raise refused
         self._generation += 1
         self.acquire(range(len(self.addresses)))  # a worker that came back under its old address holds nothing; and windows are made anew
+
+
+def placed(
+    session: ClusterSession, store: CSRStore, resources: Resources, watch: Watch, spec: Callable[..., GraphSpec],
+    load: Callable[..., Any] = tasks.acquire, *, divide: Callable[[int], int], folder: SharedFolder | None = None, **asked: Any,
+) -> Placement:  # fmt: skip
+    """Find the workers of a session, and have them load their shares of a graph.
+
+    Parameters
+    ----------
+    resources
+        Memory, threads and device of each worker.
+    spec
+        Kind of what they load; `asked` are fields of it.
+    load
+        See `Placement`.
+    divide
+        Called with the number of workers; returns that of partitions.
+    folder
+        A folder that every worker must see.
+
+    Raises
+    ------
+    ClusterError
+        No worker comes in time, one has another version, or does not see the graph or the folder.
+    BudgetError
+        A worker cannot hold its share; the message names it.
+    DeviceError, MissingDependencyError
+        A GPU was asked for, and a worker has none that can be used.
+    """
+    knobs, fingerprint = settings(), graph_fingerprint(store)
+    workers = session.find_workers(store.place, fingerprint, folder)
+    fields = {
+        "settings": knobs, "memory_budget": resources.memory_budget, "threads": resources.threads, "check_pages": store.check_pages,
+        "device": resources.device or knobs.device, "device_memory_budget": resources.device_memory_budget,
+        "device_sharers": device_sharers(workers),
+    }  # fmt: skip
+    found = spec(url=store.place, fingerprint=fingerprint, num_partitions=divide(len(workers)), **{**fields, **asked})
+    placement = Placement(session, found, workers, load)
+    placement.load(watch)
+    return placement

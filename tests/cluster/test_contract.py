@@ -57,7 +57,7 @@ class TestTraversalOverParts(ClusterContract):
         if not place.exists():
             every_knob.partition(store, 4, "2d", place)
         parts = oocgraph.open_partitions(place)
-        with PartitionedClusterRuntime(parts, store, client) as runtime:
+        with PartitionedClusterRuntime(parts, store, oocgraph.Resources(client=client)) as runtime:
             yield lambda: runtime.search_here(np.array([0]))
 
     def check(self, store, found):

@@ -159,7 +159,7 @@ def test_workers_of_one_machine_share_its_device(small):
         before = device_parts.use_shim()
         try:
             with ClusterRuntime.open(store, client=client) as runtime:
-                assert runtime.device_metrics["device_memory_budget"] <= 0.9 * (1 << 30) + 2
+                assert runtime.placement.device_metrics["device_memory_budget"] <= 0.9 * (1 << 30) + 2
                 result = oocgraph.bfs(store, 5, runtime=runtime, direction="alpha-beta")
             assert (result.level.compute() == expected).all()
         finally:

@@ -137,7 +137,7 @@ def everything(store, parts, client, memory_budget=None):
     x = np.ones(store.attributes.num_input_vertices)
     with (
         ClusterRuntime.open(store, **where) as runtime,
-        PartitionedClusterRuntime(parts, store, client, memory_budget=memory_budget) as other,
+        PartitionedClusterRuntime(parts, store, Resources(client=client, memory_budget=memory_budget)) as other,
     ):
         oocgraph.verify_bfs(store, oocgraph.bfs(store, 1, runtime=runtime, direction="alpha-beta"))
         found = other.search_here(np.array([0]))

@@ -61,7 +61,7 @@ def test_a_search_is_the_same_as_in_process(kron, threads_client, tmp_path, name
     store, _ = kron
     partitions = partitions_of(store, tmp_path, name, num_parts)
     sources = np.array([5, 77])
-    with PartitionedClusterRuntime(partitions, store, threads_client) as runtime:
+    with PartitionedClusterRuntime(partitions, store, Resources(client=threads_client)) as runtime:
         for depth_limit in (None, 2, 0):
             found = runtime.search_here(sources, depth_limit=depth_limit)
             here = in_process(store, partitions, sources, depth_limit)
@@ -79,7 +79,10 @@ def test_four_parts_on_four_worker_processes(kron, tmp_path):
     partitions = partitions_of(store, tmp_path, "2d", 4)
     with Cluster(tmp_path, workers=4) as cluster:
         for exchange in ("messages", "windows"):
-            with dask.config.set({"oocgraph.exchange": exchange}), PartitionedClusterRuntime(partitions, store, cluster.client) as runtime:
+            with (
+                dask.config.set({"oocgraph.exchange": exchange}),
+                PartitionedClusterRuntime(partitions, store, Resources(client=cluster.client)) as runtime,
+            ):
                 found = runtime.search_here(np.array([0]))
                 assert sorted(set(runtime.placement.addresses)) == sorted(runtime.placement.addresses)
             assert {part.worker for part in found.iterations[0].parts} == set(runtime.placement.addresses)
@@ -89,7 +92,7 @@ def test_four_parts_on_four_worker_processes(kron, tmp_path):
 def test_a_worker_without_memory_is_named(kron, threads_client, tmp_path):
     store, _ = kron
     with pytest.raises(BudgetError, match=r"worker .* cannot take 2 of 4 parts: .* needs .* or use more workers"):
-        PartitionedClusterRuntime(partitions_of(store, tmp_path, "1d", 4), store, threads_client, memory_budget="1M")
+        PartitionedClusterRuntime(partitions_of(store, tmp_path, "1d", 4), store, Resources(client=threads_client, memory_budget="1M"))
     assert left(threads_client) == []
 
 
@@ -155,8 +158,8 @@ def test_what_a_client_has_left_is_given_back(kron, thread_cluster, threads_clie
     store, _ = kron
     partitions = partitions_of(store, tmp_path, "1d", 2)
     with Client(thread_cluster, set_as_default=False) as other:
-        PartitionedClusterRuntime(partitions, store, other)
+        PartitionedClusterRuntime(partitions, store, Resources(client=other))
     assert left(threads_client)
-    with PartitionedClusterRuntime(partitions, store, threads_client) as runtime:
+    with PartitionedClusterRuntime(partitions, store, Resources(client=threads_client)) as runtime:
         assert set(left(threads_client)) == {runtime.session.lease}
     assert left(threads_client) == []
