@@ -37,15 +37,14 @@ class FoundTable:
         Of one share, or of all, merged.
     work : Work
         Of all shares; its time begins when all is loaded.
-    num_blocks, device_bytes, num_steps : int
-        Of the graph; read from devices by workers meanwhile; steps taken.
+    num_blocks, device_bytes : int
+        Of the graph; read from devices by workers meanwhile.
     """
 
     table: Any
     work: Work
     num_blocks: int
     device_bytes: int
-    num_steps: int
 
 
 class BlockRounds(Program[FoundTable]):
@@ -76,7 +75,7 @@ class BlockRounds(Program[FoundTable]):
         self._placement, self._session, self._progress, self._merge = placement, placement.session, progress, merge
         self.name, self.title, self.label, self.epoch, self._last = name, title, label, 0, -1
         self._message = message
-        self._work, self._device_bytes, self._num_steps = np.zeros(len(Work._fields)), 0, 0
+        self._work, self._device_bytes = np.zeros(len(Work._fields)), 0
         self._began = perf_counter()
 
     def begin(self) -> Step:
@@ -115,7 +114,6 @@ class BlockRounds(Program[FoundTable]):
             if report["work"] is not None:
                 self._work += report["work"]
             self._device_bytes += report["device_bytes"]
-        self._num_steps += 1
         self._progress("edges followed", int(self._work[0]), 0)
         return all(report["is_done"] for report in reports)
 
@@ -131,7 +129,7 @@ class BlockRounds(Program[FoundTable]):
         *counts, _, idle = self._work.tolist()
         work = Work._make([*map(int, counts), perf_counter() - self._began, idle / len(addresses)])
         num_blocks = sum(part["num_blocks"] for part in self._placement.parts)
-        return FoundTable(table, work, num_blocks, self._device_bytes, self._num_steps)
+        return FoundTable(table, work, num_blocks, self._device_bytes)
 
 
 def run_on_cluster(
