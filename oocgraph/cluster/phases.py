@@ -15,7 +15,7 @@ from oocgraph.clients import check_client, fetch, wait_for_worker
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.preflight import has_no_worker
 from oocgraph.cluster.session import POLL_SECONDS, ClusterSession
-from oocgraph.cluster.worker import with_plugin
+from oocgraph.cluster.worker import Resident, with_plugin
 from oocgraph.config import settings
 from oocgraph.errors import ClusterError, OocGraphError
 from oocgraph.partition.cusp_spec import CuspSpec
@@ -114,14 +114,11 @@ class _NoWorkerError(Exception):
     """A task waits for a worker that has gone."""
 
 
-class HeldStage:
+class HeldStage(Resident):
     """What a worker keeps for a partitioning, under its lease."""
 
     def __init__(self, stage: Stage, ledger: WorkerLedger) -> None:
         self.stage, self._ledger = stage, ledger
-
-    def forget(self, search: str) -> None:
-        """Do nothing: there is no search."""
 
     def close(self) -> None:
         """Have phases end at their next block; when this returns, nothing is being written any more."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from distributed import get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
@@ -32,33 +32,24 @@ PLUGIN = "oocgraph"
 EVENT_SECONDS = 0.001
 """How long an event of a hop waits for the message that the step has ended (Dask sends one batch every 2 ms)."""
 
-REMEMBERED = 1024
-"""Leases that have left, the last ones: a task of theirs that comes late is refused."""
 
+class Resident(ABC):
+    """What a computation keeps on a worker, under its lease.
 
-class Resident(Protocol):
-    """What a computation keeps on a worker, under its lease."""
+    That of a computation which is cut into numbered shares has `shares`, those that are here by number.
+    """
 
-    def forget(self, search: str) -> None:
+    __slots__ = ()
+
+    def forget(self, search: str) -> None:  # noqa: B027 - most have no searches
         """Drop the state of one search."""
-        ...
 
+    def take_over(self, before: Any) -> None:  # noqa: B027 - most begin again
+        """Take what does not depend on the shares from what was kept before; it is closed already."""
+
+    @abstractmethod
     def close(self) -> None:
         """Give back everything; waits for the step that runs."""
-        ...
-
-
-class Shares(Resident, Protocol):
-    """What is kept of a computation that is cut into numbered shares."""
-
-    @property
-    def shares(self) -> Mapping[int, Any]:
-        """Those that are here, by number."""
-        ...
-
-    def take_over(self, before: Any) -> None:
-        """Take what does not depend on the shares from what was kept before; it is closed already."""
-        ...
 
 
 def _names(kind: type) -> Iterator[str]:
@@ -115,7 +106,6 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         self.matrices = DeviceMatrices(self.ledger, self.worker_state.device)
         self.windows = WorkerWindows(self.ledger)
         self.resident: dict[str, Any] = {}  # each is a `Resident`
-        self._left: deque[str] = deque(maxlen=REMEMBERED)
 
     def teardown(self, worker: Any) -> None:
         """Close all that is held."""
@@ -134,8 +124,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         LeftError
             It has.
         """
-        if lease in self._left:
-            raise LeftError(f"{lease} has left worker {self.worker.address}")
+        self.worker_state.refuse_late(lease)
 
     def check_program(self, name: str, lease: str) -> None:
         """Refuse a task whose program or lease has left.
@@ -162,7 +151,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
                 self.resident[lease] = make()
             return self.resident[lease]
 
-    def keep_shares(self, lease: str, spec: GraphSpec, numbers: Sequence[int], load: Callable[[Sequence[int]], Shares]) -> Any:
+    def keep_shares(self, lease: str, spec: GraphSpec, numbers: Sequence[int], load: Callable[[Sequence[int]], Resident]) -> Any:
         """Return the shares of a computation that are kept under a lease; `load` loads them, all together, where some are missing.
 
         Raises
@@ -238,7 +227,6 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def release(self, lease: str) -> None:
         """Give back what a lease holds; a step that runs ends first."""
-        self._left.append(lease)
         self.worker_state.leave(lease)
         self.windows.release(lease)
         self.worker_state.release(lease)

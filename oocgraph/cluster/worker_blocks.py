@@ -21,6 +21,7 @@ import numpy as np
 
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
+from oocgraph.cluster.worker import Resident
 from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.engine.blocks import AGENDA_ARRAYS, BlockEngine, EdgeError, Work, clear
 from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, carve
@@ -203,7 +204,7 @@ class BlockShare(ABC):
 
 
 @dataclass(slots=True)
-class HeldShares:
+class HeldShares(Resident):
     """The shares of one lease on one worker."""
 
     shares: dict[int, BlockShare]
@@ -224,9 +225,6 @@ class HeldShares:
                 share.close()
                 share.epoch = 2**62
         self.ledger.close(self.budget)
-
-    def forget(self, search: str) -> None:
-        """Do nothing: no search has a state here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
+from oocgraph.cluster.worker import Resident
 from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.compiled.load import load_kernels
 from oocgraph.engine.forest import Forest, charge_forest, kernel_calls
@@ -57,7 +58,7 @@ class Linked(NamedTuple):
 
 
 @dataclass(slots=True)
-class HeldForest:
+class HeldForest(Resident):
     """The memory for trees, from the first share until the lease is released; what is done with it is done in turn.
 
     Attributes
@@ -115,9 +116,6 @@ class HeldForest:
         if self.memory is None:
             raise StateLostError("the worker does not have the trees")
         return carve(self.memory.data, [(self.store.num_rows, self.store.index_dtype)])[0]
-
-    def forget(self, search: str) -> None:
-        """Do nothing: no search has a state here."""
 
     def close(self) -> None:
         """Give back everything."""

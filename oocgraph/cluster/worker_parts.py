@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from oocgraph.cluster.specs import GraphSpec, StateLostError
+from oocgraph.cluster.worker import Resident
 from oocgraph.cluster.worker_device import asked_for
 from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.engine.fallback import processor_instead
@@ -80,7 +81,7 @@ class StepReport(NamedTuple):
 
 
 @dataclass(slots=True)
-class HeldParts:
+class HeldParts(Resident):
     """The parts of one lease on one worker, and their searches."""
 
     spec: PartsSpec
@@ -97,9 +98,6 @@ class HeldParts:
     def shares(self) -> dict[int, Any]:
         """The parts."""
         return self.held.loaded
-
-    def take_over(self, before: HeldParts) -> None:
-        """Take nothing: searches begin again."""
 
     def close(self) -> None:
         """Give back everything."""

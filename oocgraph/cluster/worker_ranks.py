@@ -20,6 +20,7 @@ from oocgraph.cluster import worker_matrix
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, StateLostError
 from oocgraph.cluster.stream_cache import StreamCache
+from oocgraph.cluster.worker import Resident
 from oocgraph.cluster.worker_device import asked_for
 from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.engine.fallback import processor_instead
@@ -173,7 +174,7 @@ class DeviceRankRows:
 
 
 @dataclass(slots=True)
-class HeldRanks:
+class HeldRanks(Resident):
     """The in-edges of one lease on one worker."""
 
     jumps: Jumps
@@ -213,9 +214,6 @@ class HeldRanks:
             self.shares.clear()
             self.share = self.own = self.strength = np.empty(0)
             self.ledger.close(self.budget)
-
-    def forget(self, search: str) -> None:
-        """Do nothing: no search has a state here."""
 
 
 def acquire(plugin: Any, lease: str, spec: RanksSpec, numbers: Sequence[int]) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -11,14 +10,15 @@ import pytest
 
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import LeftError, StateLostError
-from oocgraph.cluster.worker import OocGraphPlugin
+from oocgraph.cluster.worker import OocGraphPlugin, Resident
+from oocgraph.cluster.worker_state import WorkerState
 from oocgraph.errors import BudgetError
 from tests.processes import PATIENCE_SECONDS
 
 SPEC = SimpleNamespace(num_partitions=4)
 
 
-class Kept:
+class Kept(Resident):
     """Shares that remember what they took over, and whether they are closed."""
 
     def __init__(self, numbers):
@@ -27,9 +27,6 @@ class Kept:
     def take_over(self, before):
         assert before.closed
         self.taken = before
-
-    def forget(self, search):
-        pass
 
     def close(self):
         self.closed = True
@@ -40,7 +37,8 @@ def plugin():
     """Return a worker's plugin without a worker."""
     made = OocGraphPlugin()
     made.worker = SimpleNamespace(address="tcp://worker:1", nanny=None, memory_manager=SimpleNamespace(memory_limit=400 << 20))
-    made.ledger, made.resident, made._left = WorkerLedger(made.worker), {}, deque()
+    made.ledger, made.resident = WorkerLedger(made.worker), {}
+    made.worker_state = WorkerState(made.worker, made.ledger, made.at)
     return made
 
 
@@ -81,7 +79,7 @@ def test_a_refusal_names_the_worker_and_a_lease_that_has_left_gets_nothing(plugi
     said = r"worker tcp://worker:1 cannot take 2 of 4 parts: too small; or use more workers, .*of the 400\.0 MiB .* a budget has \d+"
     with pytest.raises(BudgetError, match=said):
         plugin.keep_shares("lease", SPEC, [0, 1], refuse)
-    plugin._left.append("lease")
+    plugin.worker_state.leave("lease")
     for ask in (lambda: plugin.keep_shares("lease", SPEC, [0], Kept), lambda: plugin.shares_of("lease", 0)):
         with pytest.raises(LeftError):
             ask()
