@@ -9,11 +9,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from oocgraph.algorithms.opened_matrix import OpenedMatrix
 from oocgraph.arrays import Device, DeviceKind, Work, device_choice, devices_choice
 from oocgraph.config import settings
 from oocgraph.engine.fallback import processor_instead
-from oocgraph.engine.opened import OpenedGraph, Unopened
+from oocgraph.engine.opened import Opened, OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.resources import Resources
 
@@ -23,7 +22,7 @@ Made = TypeVar("Made")
 
 
 def on_devices(
-    what: str, opened: OpenedGraph | OpenedMatrix | Unopened, asked: Resources,
+    what: str, opened: Opened | Unopened, asked: Resources,
     compute: Callable[[Sequence[Device], str | int | None], Made], *, work: Callable[[], Work], alone: bool = False,
 ) -> Made | None:  # fmt: skip
     """Compute on GPUs where they are to be used; None: on the processor.
@@ -64,7 +63,7 @@ def on_devices(
 
 
 def _chosen(
-    kind: DeviceKind, opened: OpenedGraph | OpenedMatrix | Unopened, work: Callable[[], Work] | None, *, alone: bool
+    kind: DeviceKind, opened: Opened | Unopened, work: Callable[[], Work] | None, *, alone: bool
 ) -> tuple[tuple[Device, ...], str]:  # fmt: skip
     """Open the devices of a computation, and say why it is these; none for the processor."""
     ordinal = None

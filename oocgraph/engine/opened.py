@@ -101,7 +101,89 @@ class Unopened(HoldsOnDevices):
         return VertexOrder(store)
 
 
-class OpenedGraph(HoldsOnDevices, Closing):
+class Opened(HoldsOnDevices, Closing):
+    """What is open in this process for any number of computations, which take turns, and share one budget.
+
+    Parameters
+    ----------
+    name
+        Named in errors.
+    limit_bytes, baseline_bytes
+        The budget: bytes that the process may hold, and those that it held before.
+    """
+
+    client = None
+    """The Dask client on whose workers it is: none."""
+
+    lease = None
+    """Name under which workers keep edges for it: there are none."""
+
+    keeps = True
+    """Whether what a computation has on devices serves the next."""
+
+    def __init__(self, name: str, limit_bytes: int, baseline_bytes: int) -> None:
+        self._name, self._limit_bytes, self._baseline_bytes = name, limit_bytes, baseline_bytes
+        self._lifetime = Lifetime(name)
+        self._on_devices = KeptOnDevices()
+
+    def check(self) -> None:
+        """Refuse to do anything once it is closed."""
+        self._lifetime.check()
+
+    def close(self) -> None:
+        """Give back what it holds; closing again does nothing."""
+        with self._lifetime.ending() as was_open:
+            if was_open:
+                self._give_back()
+
+    def within(self, compute: Callable[[Budget], Found]) -> Found:
+        """Return what `compute` makes within what is left of the budget, which it charges first.
+
+        Where that is too little, what other computations have left is given back, and `compute` is called once more.
+
+        Raises
+        ------
+        BudgetError
+            The whole budget is too small.
+        """
+        with self._taking_turns():
+            try:
+                return compute(self._budget())
+            except BudgetError:
+                if not self._holds_anything:
+                    raise
+                logger.info("%s: what is loaded is given back, because a computation needs the memory", self._name)
+                self._give_back()
+            return compute(self._budget())
+
+    @contextmanager
+    def on_devices(self, key: Hashable, make: Callable[[], Kept]) -> Iterator[Kept]:
+        """Yield what `make` has made at the first call with this key, and keep it for the next; inside of `within`."""
+        with self._on_devices.lend(key, make, keep=True) as found:
+            yield found
+
+    @property
+    def _holds_anything(self) -> bool:
+        """Whether `_give_back` makes room."""
+        return bool(self._on_devices)
+
+    def _budget(self) -> Budget:
+        """Return the budget of a computation that leaves what is loaded in memory, also while its result is written."""
+        return Budget(self._limit_bytes, self._baseline_bytes + self._on_devices.host_bytes)
+
+    def _give_back(self) -> None:
+        """Give back what computations have left."""
+        self._on_devices.give_back()
+
+    @contextmanager
+    def _taking_turns(self) -> Iterator[None]:
+        self._lifetime.check()  # before the lock, which a fork may never get
+        with self._lifetime.searching:
+            self._lifetime.check()
+            yield
+
+
+class OpenedGraph(Opened):
     """A graph in this process for any number of computations, which take turns. Use it in a ``with`` statement.
 
     Parameters
@@ -123,43 +205,21 @@ class OpenedGraph(HoldsOnDevices, Closing):
         Device ``cuda``, and no GPU can be used.
     """
 
-    client = None
-    """The Dask client on whose workers it is: none."""
+    only_searches = False
+    """Whether `oocgraph.bfs` alone takes it."""
 
     def __init__(
         self, store: CSRStore, resources: Resources, progress: Progress = ignore_progress, *, num_searches: int = MANY_SEARCHES
     ) -> None:  # fmt: skip
         self.store, self.view, self.resources = store.stored, store, resources
-        self._lifetime = Lifetime(store.url)
         self._streams: dict[tuple[bool, str | None, bool], tuple[EdgeStream, int]] = {}
         self._engines: dict[tuple[bool, str | None], tuple[BlockEngine, int]] = {}
         self._position: Array | None = None
-        self._on_devices = KeptOnDevices()
-        self._loaded: LocalRuntime | BlockRuntime | DeviceRuntime | SmallRuntime | None = open_in_process(
-            store, resources, num_searches=num_searches, progress=progress
-        )
-        self._metrics = self._loaded.metrics
-        self._limit_bytes, self._baseline_bytes = self._loaded.budget.limit_bytes, self._loaded.budget.baseline_bytes
-        self.device: Device | None = getattr(self._loaded, "device", None)
-
-    lease = None
-    """Name under which workers keep edges for it: there are none."""
-
-    only_searches = False
-    """Whether `oocgraph.bfs` alone takes it."""
-
-    keeps = True
-    """Whether what a computation has on devices serves the next."""
-
-    def check(self) -> None:
-        """Refuse to do anything once it is closed."""
-        self._lifetime.check()
-
-    def close(self) -> None:
-        """Give back what it holds; closing again does nothing."""
-        with self._lifetime.ending() as was_open:
-            if was_open:
-                self._give_back()
+        loaded = open_in_process(store, resources, num_searches=num_searches, progress=progress)
+        super().__init__(store.url, loaded.budget.limit_bytes, loaded.budget.baseline_bytes)
+        self._loaded: LocalRuntime | BlockRuntime | DeviceRuntime | SmallRuntime | None = loaded
+        self._metrics = loaded.metrics
+        self.device: Device | None = getattr(loaded, "device", None)
 
     def search(
         self, sources: Array, *, direction: Direction = "auto", depth_limit: int | None = None, targets: Array | None = None,
@@ -185,26 +245,6 @@ class OpenedGraph(HoldsOnDevices, Closing):
     def resident(self) -> Mapping[str, Array]:
         """Beginnings of arrays of the store that are in memory, by name."""
         return {} if self._loaded is None else self._loaded.resident
-
-    def within(self, compute: Callable[[Budget], Found]) -> Found:
-        """Return what `compute` makes within what is left of the budget, which it charges first.
-
-        Where that is too little, what other computations have left is given back, and `compute` is called once more.
-
-        Raises
-        ------
-        BudgetError
-            The whole budget is too small.
-        """
-        with self._taking_turns():
-            try:
-                return compute(self._budget())
-            except BudgetError:
-                if self._loaded is None and self._position is None and not (self._streams or self._engines or self._on_devices):
-                    raise
-                logger.info("%s: what is loaded is given back, because a computation needs the memory", self.store.url)
-                self._give_back()
-            return compute(self._budget())
 
     def edges(
         self, store: CSRStore, budget: Budget, *, transpose: bool, column: str | None, threads: int, keep_edges: bool = True,
@@ -249,12 +289,6 @@ class OpenedGraph(HoldsOnDevices, Closing):
             self._position = input_positions(store)
         return VertexOrder(store, self._position, self.resources.num_threads)
 
-    @contextmanager
-    def on_devices(self, key: Hashable, make: Callable[[], Kept]) -> Iterator[Kept]:
-        """Yield what `make` has made at the first call with this key, and keep it for the next; inside of `within`."""
-        with self._on_devices.lend(key, make, keep=True) as found:
-            yield found
-
     def first_indices(self, group: str) -> Array | None:
         """Neighbours of the first edges, ``out`` or ``in``, that searches have in the memory of the first device."""
         found = self._adjacency(group)
@@ -276,15 +310,11 @@ class OpenedGraph(HoldsOnDevices, Closing):
     def _searching_on(self, number: int) -> int:
         return int(getattr(self._loaded, "device_bytes", 0)) if number == 0 else 0
 
-    @contextmanager
-    def _taking_turns(self) -> Iterator[None]:
-        self._lifetime.check()  # before the lock, which a fork may never get
-        with self._lifetime.searching:
-            self._lifetime.check()
-            yield
+    @property
+    def _holds_anything(self) -> bool:
+        return self._loaded is not None or self._position is not None or bool(self._streams or self._engines or self._on_devices)
 
     def _budget(self) -> Budget:
-        """Return the budget of a computation that leaves what is loaded in memory, also while its result is written."""
         loaded = 0 if self._loaded is None else self._loaded.budget.reserved_bytes
         kept = sum(num_bytes for kept in (self._streams, self._engines) for _, num_bytes in kept.values())
         kept += 0 if self._position is None else self._position.nbytes
