@@ -40,7 +40,7 @@ class DaskPhases:
         self._session, self._addresses, self._progress = session, sorted(addresses), progress
         self.num_readers = len(self._addresses)
 
-    def run(self, spec: CuspSpec, phase: str, calls: Sequence[Call], **options: Any) -> list[Any]:
+    def run(self, spec: CuspSpec, phase: str, calls: Sequence[Call]) -> list[Any]:
         """Run one call of a phase for each tuple of arguments; results are in order.
 
         Raises
@@ -53,7 +53,7 @@ class DaskPhases:
 
         def submit(i: int, address: str | None) -> Any:
             key = f"oocgraph-partition-{phase.replace(' ', '-')}-{uuid.uuid4().hex}"
-            arguments = session.lease, spec, phase, calls[i], options
+            arguments = session.lease, spec, phase, calls[i]
             return session.submit(address, with_plugin, run_on_worker, *arguments, key=key, elsewhere=True)
 
         try:
@@ -126,7 +126,7 @@ class HeldStage(Resident):
         self._ledger.close(self.stage.budget)
 
 
-def run_on_worker(plugin: Any, lease: str, spec: CuspSpec, phase: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def run_on_worker(plugin: Any, lease: str, spec: CuspSpec, phase: str, arguments: tuple[Any, ...]) -> Any:
     """Run a phase on a worker, which makes its stage when it is first asked: a task."""
 
     def make() -> HeldStage:
@@ -142,4 +142,4 @@ def run_on_worker(plugin: Any, lease: str, spec: CuspSpec, phase: str, arguments
 
     stage = plugin.keep(lease, make).stage
     plugin.at("compute", tuple(PHASES).index(phase), 0)
-    return run_phase(stage, phase, arguments, options)
+    return run_phase(stage, phase, arguments)

@@ -27,7 +27,7 @@ class PhaseExecutor(Protocol):
 
     num_readers: int
 
-    def run(self, spec: CuspSpec, phase: str, calls: Sequence[Call], **options: Any) -> list[Any]:
+    def run(self, spec: CuspSpec, phase: str, calls: Sequence[Call]) -> list[Any]:
         """Run one call of a phase for each tuple of arguments; results are in order."""
         ...
 
@@ -51,15 +51,15 @@ class LocalPhases:
         self._progress = progress
         self._stage: Stage | None = None
 
-    def run(self, spec: CuspSpec, phase: str, calls: Sequence[Call], **options: Any) -> list[Any]:
+    def run(self, spec: CuspSpec, phase: str, calls: Sequence[Call]) -> list[Any]:
         """Run one call of a phase for each tuple of arguments; results are in order."""
         self._stage = self._stage or steps.make_stage(spec)
         if len(calls) == 1 and phase in steps.BY_BLOCKS:
-            return [steps.run_phase(self._stage, phase, calls[0], options, self._progress)]
+            return [steps.run_phase(self._stage, phase, calls[0], self._progress)]
         found = []
         for i, call in enumerate(calls):
             self._progress(phase, i, len(calls))
-            found.append(steps.run_phase(self._stage, phase, call, options))
+            found.append(steps.run_phase(self._stage, phase, call))
         self._progress(phase, len(calls), len(calls))
         return found
 

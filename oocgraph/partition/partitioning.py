@@ -82,8 +82,8 @@ def _spec(store: CSRStore, options: PartitionOptions, executor: PhaseExecutor, r
     compiled = compile_policy(options.policy)
     in_rounds = compiled.has_master_state or compiled.uses_masters or compiled.has_edge_state
     blocks = cut_blocks(
-        store, group, executor.num_readers, vertex_weight=options.vertex_weight, edge_weight=options.edge_weight,
-        max_rows=max(1, BLOCK_ROWS // options.num_partitions), round_vertices=options.round_vertices if in_rounds else None,
+        store, group, executor.num_readers, max_rows=max(1, BLOCK_ROWS // options.num_partitions),
+        round_vertices=options.round_vertices if in_rounds else None,
     )  # fmt: skip
     return CuspSpec(
         url=store.place,
@@ -165,8 +165,8 @@ class _Run:
             calls = [(reader, blocks.of(reader, round_ if in_rounds else None)) for reader in range(self.executor.num_readers)]
             yield round_, [(reader, numbers) for reader, numbers in calls if len(numbers)]
 
-    def _run(self, phase: str, calls: list[Any], **options: Any) -> list[Any]:
-        return self.executor.run(self.spec, phase, calls, **options)
+    def _run(self, phase: str, calls: list[Any]) -> list[Any]:
+        return self.executor.run(self.spec, phase, calls)
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

@@ -45,14 +45,14 @@ def close(stage: Stage) -> None:
         return
 
 
-def run_phase(stage: Stage, phase: str, arguments: tuple[Any, ...], options: dict[str, Any], progress: Progress | None = None) -> Any:
+def run_phase(stage: Stage, phase: str, arguments: tuple[Any, ...], progress: Progress | None = None) -> Any:
     """Run a phase.
 
     Parameters
     ----------
     phase
         Name in `PHASES`.
-    arguments, options
+    arguments
         Of the phase, but for the stage.
     progress
         Called with (phase, blocks done, blocks).
@@ -66,6 +66,6 @@ def run_phase(stage: Stage, phase: str, arguments: tuple[Any, ...], options: dic
         with stage.lock:  # what is reserved is for one at a time; one that waited here may find that all has ended
             if progress is not None:
                 stage.tell = partial(progress, phase)
-            return None if stage.ended else PHASES[phase](stage, *arguments, **options)
+            return None if stage.ended else PHASES[phase](stage, *arguments)
     except EndedError:
         return None

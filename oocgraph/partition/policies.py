@@ -40,7 +40,7 @@ The gather of R x C partitions is the exchange of ``1d`` with R, whatever C.
 With n vertices, m stored entries, P partitions:
 
 - C, contiguous: `contiguous_edges`. On a degree-ordered store the hubs are all at the front, and equal edges leave the last partition
-  3.7 times its share of vertices with P = 4, 6.5 times with P = 8; so there C means `block_cyclic`, unless ``masters="contiguous"``.
+  3.7 times its share of vertices with P = 4, 6.5 times with P = 8; so there C means `block_cyclic`.
 - F, Fennel's streaming score: `fennel`. S, H, K: `to_source`, `hybrid`, `cartesian`.
 
 Constants are those of the public Galois code (``libcusp/include/galois/graphs/GenericPartitioners.h``, `GenericHVC`, `GenericCVC`,
@@ -78,8 +78,6 @@ import numpy as np
 from oocgraph.errors import PolicyError
 from oocgraph.partition.policy import Policy
 from oocgraph.types import Array
-
-Masters = Literal["contiguous", "block-cyclic"]
 
 DEGREE_THRESHOLD = 1000
 """Out-degree above which H gives an edge to its destination's master, and F leaves a vertex to C (Galois; PowerLyra's default is 100)."""
@@ -283,7 +281,7 @@ POLICY_NAMES = (*EDGES, *RANGES, *DIMENSIONS)
 """Names that `named_policy` knows."""
 
 
-def named_policy(name: str, *, vertex_order: str, masters: Masters | None = None) -> Policy:
+def named_policy(name: str, *, vertex_order: str) -> Policy:
     """Return a policy by its name.
 
     Parameters
@@ -291,16 +289,12 @@ def named_policy(name: str, *, vertex_order: str, masters: Masters | None = None
     name
         One of `POLICY_NAMES`; upper or lower case.
     vertex_order
-        Of the store.
-    masters
-        What C is: ``contiguous`` ranges or ``block-cyclic`` blocks. By default block-cyclic where vertices are in degree order. Where
-        degrees are alike and ids tell neighbours (a grid of streets), contiguous ranges keep them together: 1.04 copies of a vertex against
-        2.3.
+        Of the store. Where it is ``degree``, C is block-cyclic blocks, else contiguous ranges.
 
     Raises
     ------
     PolicyError
-        There is no such policy, or `masters` does not apply to it.
+        There is no such policy.
 
     Examples
     --------
@@ -310,13 +304,9 @@ def named_policy(name: str, *, vertex_order: str, masters: Masters | None = None
     known = {one.lower(): one for one in POLICY_NAMES}.get(name.lower())
     if known is None:
         raise PolicyError(f"there is no policy {name!r}; choose one of {', '.join(POLICY_NAMES)}")
-    if masters not in {None, "contiguous", "block-cyclic"}:
-        raise PolicyError(f"masters is {masters!r}; it must be 'contiguous' or 'block-cyclic'")
     if known in RANGES:
-        if masters == "block-cyclic":
-            raise PolicyError(f"policy {known} is contiguous ranges; leave masters='block-cyclic' out, or choose EEC")
         return Policy(known, RANGES[known], to_source)
-    is_block_cyclic = masters == "block-cyclic" or (masters is None and vertex_order == "degree")
+    is_block_cyclic = vertex_order == "degree"
     if known in {"FEC", "GVC", "SVC"}:
         return Policy(known, fennel_or_block_cyclic if is_block_cyclic else fennel_or_contiguous, EDGES[known], master_state=fennel_loads)
     if known == "2d":

@@ -23,6 +23,7 @@ from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.partitions import MASTERS, master_dtype
 from oocgraph.store.preallocated import PreallocatedArray
+from oocgraph.store.row_lookup import sorted_lookup
 from oocgraph.store.rows import are_by_degree, damaged_rows
 from oocgraph.types import Array
 
@@ -180,9 +181,7 @@ def _reserve(budget: Budget, charges: dict[str, int]) -> None:
 
 
 def _lookup(store: CSRStore, group: str) -> RowLookup:
+    if are_by_degree(store, group):
+        return sorted_lookup(store)
     none = np.empty(0, np.int64)
-    if not are_by_degree(store, group):
-        return RowLookup(store.read(f"{group}/indptr").astype(np.int64, copy=False), none, none, none)
-    value, first = (array.astype(np.int64) for array in store.degree_classes)
-    edge = np.append(0, np.cumsum(np.diff(np.append(first, store.num_rows)) * value))[:-1]
-    return RowLookup(none, first, edge, value)
+    return RowLookup(store.read(f"{group}/indptr").astype(np.int64, copy=False), none, none, none)

@@ -91,13 +91,13 @@ class Readers:
     def __init__(self, num_readers, choose=lambda i, _: i):
         self.num_readers, self._choose, self._stages = num_readers, choose, {}
 
-    def run(self, spec, phase, calls, **options):
+    def run(self, spec, phase, calls):
         found = []
         for i, call in enumerate(calls):
             reader = self._choose(i, len(calls)) % self.num_readers
             if reader not in self._stages:
                 self._stages[reader] = steps.make_stage(replace(spec, threads=1))
-            found.append(steps.run_phase(self._stages[reader], phase, call, options))
+            found.append(steps.run_phase(self._stages[reader], phase, call))
         return found
 
     def close(self):
