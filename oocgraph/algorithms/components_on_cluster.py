@@ -69,7 +69,7 @@ class ForestRounds(Program[Linked]):
 
     def steps(self, *, is_first: bool) -> ForestSteps:
         """Return what a worker does."""
-        return ForestSteps(epoch=self.epoch, lease=self._placement.session.lease, spec=self._placement.spec)
+        return ForestSteps(spec=self._placement.spec)
 
     def complete(self, number: int, reports: Sequence[dict[str, Any]], hop: Step) -> bool:
         """Take note of what was read."""

@@ -18,7 +18,7 @@ from oocgraph.cluster import worker_blocks
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.placement import Placement, placed
 from oocgraph.cluster.session import ClusterSession
-from oocgraph.cluster.supersteps import HOP_SECONDS, Program, Step, Supersteps
+from oocgraph.cluster.supersteps import Program, Step, Supersteps
 from oocgraph.cluster.worker import with_plugin
 from oocgraph.cluster.worker_blocks import BlockSteps, SharedSlice, SharesSpec, acquire
 from oocgraph.engine.blocks import EdgeError, Work, num_shares
@@ -97,7 +97,7 @@ class BlockRounds(Program[FoundTable]):
     def steps(self, *, is_first: bool) -> BlockSteps:
         """Return what a worker does: `worker_blocks.BlockSteps`."""
         message = SharedSlice if self._is_shared else self._message
-        return BlockSteps(name=self.name, epoch=self.epoch, lease=self._session.lease, seconds=HOP_SECONDS, message=message)
+        return BlockSteps(message=message)
 
     def complete(self, number: int, reports: Sequence[dict[str, Any]], hop: Step) -> bool:
         """Take note of a step; whether nothing is left to do.

@@ -120,7 +120,7 @@ class LoggedSearch(Program[Outcome]):
 
     def steps(self, *, is_first: bool) -> SearchSteps:
         """Return what a partition does: `oocgraph.cluster.worker_state.WorkerState.step`."""
-        return SearchSteps(self._spec if is_first else (self._spec.search, self._spec.epoch), self._placement.graph)
+        return SearchSteps(self._spec if is_first else None, self._placement.graph)
 
     def hear(self, number: int, partition: int, worker: str, report: dict[str, Any]) -> None:
         """Note the metrics of a step."""

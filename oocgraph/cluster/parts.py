@@ -178,7 +178,7 @@ class _Traversal(Program[Outcome]):
 
     @property
     def search(self) -> str:
-        """Name of the search in this epoch, on the workers."""
+        """Name of the search in this epoch, on the workers: `Hop.run`."""
         return f"{self.name}-{self.epoch}"
 
     def begin(self) -> Step:
@@ -200,8 +200,7 @@ class _Traversal(Program[Outcome]):
     def steps(self, *, is_first: bool) -> PartSteps:
         """Return what a part does: `worker_parts.PartSteps`."""
         return PartSteps(
-            search=self.search, lease=self._session.lease, sources=self._sources if is_first else None, last_level=self._last_level,
-            has_broadcast=self._runtime.has_broadcast,
+            sources=self._sources if is_first else None, last_level=self._last_level, has_broadcast=self._runtime.has_broadcast
         )  # fmt: skip
 
     def complete(self, number: int, reports: Sequence[dict[str, Any]], hop: Step) -> bool:

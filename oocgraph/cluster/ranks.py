@@ -81,7 +81,7 @@ class PowerIteration(Program[RankState]):
 
     def steps(self, *, is_first: bool) -> RankSteps:
         """Return what a worker does: `worker_ranks.RankSteps`."""
-        return RankSteps(lease=self._session.lease, enough=self._run.enough)
+        return RankSteps(enough=self._run.enough)
 
     def complete(self, number: int, reports: Sequence[dict[str, Any]], hop: Step) -> bool:
         """Take note of an iteration; whether it was the last."""

@@ -22,7 +22,7 @@ import numpy as np
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
 from oocgraph.cluster.worker import Resident
-from oocgraph.cluster.worker_steps import Steps, Taken
+from oocgraph.cluster.worker_steps import Hop, Steps, Taken
 from oocgraph.engine.blocks import AGENDA_ARRAYS, BlockEngine, EdgeError, Work, clear
 from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, carve
 from oocgraph.exchange.windows import MemberLostError, WindowClosedError
@@ -233,23 +233,15 @@ class BlockSteps(Steps):
 
     Attributes
     ----------
-    name, epoch
-        Of the run.
-    lease
-        Whose memory they use.
-    seconds
-        For which a step works in shared memory, at most.
     message : type
         See `Steps`; `SharedSlice`: shares have memory in common.
     """
 
-    name: str
-    epoch: int
-    lease: str
-    seconds: float
     message: type[Any]  # type: ignore[misc]
 
-    def take(self, plugin: Any, p: int, number: int, before: Sequence[Any], own: Mapping[int, Array], *, is_first: bool) -> Taken:
+    def take(
+        self, plugin: Any, hop: Hop, p: int, number: int, before: Sequence[Any], own: Mapping[int, Array], *, is_first: bool
+    ) -> Taken:  # fmt: skip
         """Take what others have found, work on a share of the blocks, and say what that has found.
 
         Raises
@@ -257,18 +249,18 @@ class BlockSteps(Steps):
         CorruptStoreError
             The store cannot be read.
         """
-        share: BlockShare = plugin.shares_of(self.lease, p).shares[p]
+        share: BlockShare = plugin.shares_of(hop.lease, p).shares[p]
         with share.lock:
-            if self.epoch < share.epoch:
-                raise LeftError(f"{self.name} has begun again")
+            if hop.epoch < share.epoch:
+                raise LeftError(f"{hop.name} has begun again")
             plugin.at("receive", number, p)
             device, error = device_bytes_read(), None
-            share.epoch = self.epoch
+            share.epoch = hop.epoch
             plugin.at("compute", number, p)
             try:
                 share.is_shared = self.message is SharedSlice
                 if share.is_shared:
-                    found = share.meet(before) if is_first else self._work(plugin, p, number, share, before)
+                    found = share.meet(before) if is_first else self._work(plugin, hop, p, number, share, before)
                 else:
                     found = share.begin(before) if is_first else share.go_on(before)
             except EdgeError as wrong:
@@ -280,14 +272,14 @@ class BlockSteps(Steps):
             "work": None if found.work is None else list(found.work), "device_bytes": device_bytes_read() - device,
         })  # fmt: skip
 
-    def _work(self, plugin: Any, p: int, number: int, share: BlockShare, before: Sequence[SharedSlice]) -> Found:
-        """Work in shared memory until its time is over, or a worker is lost."""
-        deadline, lost = time.perf_counter() + self.seconds, list[Exception]()
+    def _work(self, plugin: Any, hop: Hop, p: int, number: int, share: BlockShare, before: Sequence[SharedSlice]) -> Found:
+        """Work in shared memory until the hop's time is over, or a worker is lost."""
+        deadline, lost = time.perf_counter() + hop.seconds, list[Exception]()
 
         def look() -> bool:
             plugin.at("work", number, p)
             try:
-                plugin.windows.check(self.lease)
+                plugin.windows.check(hop.lease)
             except (WindowClosedError, MemberLostError) as error:
                 lost.append(error)
             return bool(lost) or time.perf_counter() >= deadline

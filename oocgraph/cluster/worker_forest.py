@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
 from oocgraph.cluster.worker import Resident
-from oocgraph.cluster.worker_steps import Steps, Taken
+from oocgraph.cluster.worker_steps import Hop, Steps, Taken
 from oocgraph.compiled.load import load_kernels
 from oocgraph.engine.forest import Forest, charge_forest, kernel_calls
 from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, carve
@@ -186,18 +186,16 @@ class ForestSteps(Steps):
 
     Attributes
     ----------
-    epoch, lease
-        Of the run; whose memory it uses.
     spec
         Of the graph.
     """
 
-    epoch: int
-    lease: str
     spec: GraphSpec
     message: ClassVar[type[Any]] = TreesSaid
 
-    def take(self, plugin: Any, p: int, number: int, before: Sequence[Any], own: Mapping[int, Array], *, is_first: bool) -> Taken:
+    def take(
+        self, plugin: Any, hop: Hop, p: int, number: int, before: Sequence[Any], own: Mapping[int, Array], *, is_first: bool
+    ) -> Taken:  # fmt: skip
         """Take a step.
 
         Raises
@@ -207,9 +205,9 @@ class ForestSteps(Steps):
         CorruptStoreError
             The store cannot be read.
         """
-        held = _held(plugin, self.lease, self.spec, SHARED_VECTORS)
+        held = _held(plugin, hop.lease, self.spec, SHARED_VECTORS)
         with held.lock:
-            held.enter(self.epoch)
+            held.enter(hop.epoch)
             plugin.at("compute", number, p)
             device, address, giant = device_bytes_read(), None, -1
             if number == Phase.MEMORY:

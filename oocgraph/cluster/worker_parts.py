@@ -22,7 +22,7 @@ import numpy as np
 from oocgraph.cluster.specs import GraphSpec, StateLostError
 from oocgraph.cluster.worker import Resident
 from oocgraph.cluster.worker_device import asked_for
-from oocgraph.cluster.worker_steps import Steps, Taken
+from oocgraph.cluster.worker_steps import Hop, Steps, Taken
 from oocgraph.engine.fallback import processor_instead
 from oocgraph.errors import BudgetError
 from oocgraph.exchange.messages import Message
@@ -168,8 +168,6 @@ class PartSteps(Steps):
 
     Attributes
     ----------
-    search, lease
-        Its name in this epoch, and whose memory it uses.
     sources : (num_sources,) int64, or None
         Store numbers: the search starts here. None in later hops.
     last_level
@@ -178,14 +176,14 @@ class PartSteps(Steps):
         Whether parts that mirror the frontier receive it: then a level is two steps.
     """
 
-    search: str
-    lease: str
     sources: Array | None
     last_level: int
     has_broadcast: bool
     message: ClassVar[type[Any]] = StepReport
 
-    def take(self, plugin: Any, p: int, number: int, before: Sequence[StepReport], own: Mapping[int, Array], *, is_first: bool) -> Taken:
+    def take(
+        self, plugin: Any, hop: Hop, p: int, number: int, before: Sequence[StepReport], own: Mapping[int, Array], *, is_first: bool
+    ) -> Taken:  # fmt: skip
         """Take the messages of all parts: candidates are applied, new members of the frontier noted. And expand it, or say what is new.
 
         Raises
@@ -193,11 +191,11 @@ class PartSteps(Steps):
         StateLostError
             The worker does not hold the part, or not the search: it was started again.
         """
-        there = plugin.shares_of(self.lease, p)
+        there = plugin.shares_of(hop.lease, p)
         began, requested = time.perf_counter(), there.held.loaded[p].edges.num_bytes_read
         if is_first and self.sources is not None:
-            there.searches[self.search, p] = PartTraversal(there.held.loaded[p], self.sources)
-        state = there.searches.get((self.search, p))
+            there.searches[hop.run, p] = PartTraversal(there.held.loaded[p], self.sources)
+        state = there.searches.get((hop.run, p))
         if state is None:
             raise StateLostError(f"worker {plugin.worker.address} holds no search of part {p}")
         plugin.at("receive", number, p)

@@ -22,7 +22,7 @@ from oocgraph.cluster.specs import GraphSpec, StateLostError
 from oocgraph.cluster.stream_cache import StreamCache
 from oocgraph.cluster.worker import Resident
 from oocgraph.cluster.worker_device import asked_for
-from oocgraph.cluster.worker_steps import Steps, Taken
+from oocgraph.cluster.worker_steps import Hop, Steps, Taken
 from oocgraph.engine.fallback import processor_instead
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.pagerank import CHANGE, DANGLING, NUM_SUMS, finish_rows
@@ -303,21 +303,18 @@ class RankSteps(Steps):
 
     Attributes
     ----------
-    lease
-        Whose memory they use.
     enough
         The run ends when the ranks change by less.
     """
 
-    lease: str
     enough: float
     message: ClassVar[type[Any]] = RankSlice
 
     def take(
-        self, plugin: Any, p: int, number: int, before: Sequence[RankSlice], own: Mapping[int, Array], *, is_first: bool
+        self, plugin: Any, hop: Hop, p: int, number: int, before: Sequence[RankSlice], own: Mapping[int, Array], *, is_first: bool
     ) -> Taken:  # fmt: skip
         """See `take_step`."""
-        return take_step(plugin, p, self.lease, number, before)
+        return take_step(plugin, p, hop.lease, number, before)
 
     def is_over(self, messages: Sequence[RankSlice]) -> bool:
         """Whether the ranks hardly change any more."""

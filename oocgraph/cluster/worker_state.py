@@ -18,7 +18,7 @@ from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.shard_cache import ShardCache
 from oocgraph.cluster.specs import SearchSpec, StateLostError
 from oocgraph.cluster.worker_memory import HeldPart, loaded
-from oocgraph.cluster.worker_steps import Steps, Taken
+from oocgraph.cluster.worker_steps import Hop, Steps, Taken
 from oocgraph.engine.part import PartRuntime, PartState, bounds_of
 from oocgraph.engine.take_over import Facts
 from oocgraph.exchange.parts import FrontierPart
@@ -48,39 +48,35 @@ class SearchSteps(Steps):
     Attributes
     ----------
     spec
-        In the first hop of an epoch; then its name and epoch.
+        In the first hop of an epoch; None in later ones.
     graph
         Name of what the worker holds.
     """
 
-    spec: SearchSpec | tuple[str, int]
+    spec: SearchSpec | None
     graph: tuple[str, int]
     message: ClassVar[type[Any]] = FrontierPart
 
     def take(
-        self, plugin: Any, p: int, number: int, before: Sequence[FrontierPart], own: Mapping[int, Array], *, is_first: bool
+        self, plugin: Any, hop: Hop, p: int, number: int, before: Sequence[FrontierPart], own: Mapping[int, Array], *, is_first: bool
     ) -> Taken:  # fmt: skip
         """See `WorkerState.step`."""
-        taken: Taken = plugin.worker_state.step(self.spec, self.graph, p, number, before, is_first=is_first)
+        taken: Taken = plugin.worker_state.step(self.spec or (hop.name, hop.epoch), self.graph, p, number, before, is_first=is_first)
         return taken
 
-    def offer(self, plugin: Any, p: int, channel: Channel | None) -> None:
+    def offer(self, plugin: Any, hop: Hop, p: int, channel: Channel | None) -> None:
         """See `Steps.offer`."""
-        plugin.worker_state.offer(self._search, self.graph, p, channel)
+        plugin.worker_state.offer(hop.name, self.graph, p, channel)
 
     def may_take_over(self, plugin: Any, p: int) -> bool:
         """See `WorkerState.may_take_over`."""
         may: bool = plugin.worker_state.may_take_over(self.graph, p)
         return may
 
-    def take_over(self, plugin: Any, p: int, other: int, channel: Channel) -> bool:
+    def take_over(self, plugin: Any, hop: Hop, p: int, other: int, channel: Channel) -> bool:
         """See `WorkerState.take_over`."""
-        taken: bool = plugin.worker_state.take_over(self._search, self.graph, p, other, channel)
+        taken: bool = plugin.worker_state.take_over(hop.name, self.graph, p, other, channel)
         return taken
-
-    @property
-    def _search(self) -> str:
-        return self.spec.search if isinstance(self.spec, SearchSpec) else self.spec[0]
 
     def is_over(self, messages: Sequence[FrontierPart]) -> bool:
         """Whether nothing was found."""

@@ -42,62 +42,6 @@ class Taken(NamedTuple):
     own: Mapping[int, Array] = {}
 
 
-class Steps(ABC):
-    """A program's part on the workers; a frozen dataclass, which goes with each task.
-
-    Attributes
-    ----------
-    message : type
-        Of what partitions say to each other.
-    """
-
-    __slots__ = ()
-
-    message: ClassVar[type[Any]]
-
-    @abstractmethod
-    def take(self, plugin: Any, p: int, number: int, before: Sequence[Any], own: Mapping[int, Array], *, is_first: bool) -> Taken:
-        """Take a step.
-
-        Parameters
-        ----------
-        plugin
-            Of the worker.
-        p
-            The partition.
-        number
-            Of the step.
-        before
-            What all partitions have said in the step before; in the first one of an epoch what `Program.begin` has given.
-        own
-            What came for this partition alone, by sender.
-        is_first
-            Whether it is the first of an epoch.
-
-        Raises
-        ------
-        LeftError
-            The program has ended.
-        StateLostError
-            What the step needs is not here: the worker was started again.
-        """
-
-    def offer(self, plugin: Any, p: int, channel: Channel | None) -> None:  # noqa: B027 - most programs offer nothing
-        """Offer work of the next step to others; None: none of them waits for it in this hop."""
-
-    def may_take_over(self, plugin: Any, p: int) -> bool:
-        """Whether a partition may take over work of others in this hop."""
-        return False
-
-    def take_over(self, plugin: Any, p: int, other: int, channel: Channel) -> bool:
-        """Take over a piece of the step of another partition, for which this one waits; returns whether there was one."""
-        return False
-
-    @abstractmethod
-    def is_over(self, messages: Sequence[Any]) -> bool:
-        """Whether a step that all partitions have taken was the last, by what they have said."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
     """One task of each partition.
@@ -130,6 +74,71 @@ class Hop:
     seconds: float
     every: int | None
     group: Group | None
+
+    @property
+    def run(self) -> str:
+        """Name of what is kept for its epoch on workers."""
+        return f"{self.name}-{self.epoch}"
+
+
+class Steps(ABC):
+    """A program's part on the workers; a frozen dataclass, which goes with each task.
+
+    Attributes
+    ----------
+    message : type
+        Of what partitions say to each other.
+    """
+
+    __slots__ = ()
+
+    message: ClassVar[type[Any]]
+
+    @abstractmethod
+    def take(
+        self, plugin: Any, hop: Hop, p: int, number: int, before: Sequence[Any], own: Mapping[int, Array], *, is_first: bool
+    ) -> Taken:  # fmt: skip
+        """Take a step.
+
+        Parameters
+        ----------
+        plugin
+            Of the worker.
+        hop
+            To which the step belongs.
+        p
+            The partition.
+        number
+            Of the step.
+        before
+            What all partitions have said in the step before; in the first one of an epoch what `Program.begin` has given.
+        own
+            What came for this partition alone, by sender.
+        is_first
+            Whether it is the first of an epoch.
+
+        Raises
+        ------
+        LeftError
+            The program has ended.
+        StateLostError
+            What the step needs is not here: the worker was started again.
+        """
+
+    def offer(self, plugin: Any, hop: Hop, p: int, channel: Channel | None) -> None:  # noqa: B027 - most programs offer nothing
+        """Offer work of the next step to others; None: none of them waits for it in this hop."""
+
+    def may_take_over(self, plugin: Any, p: int) -> bool:
+        """Whether a partition may take over work of others in this hop."""
+        return False
+
+    def take_over(self, plugin: Any, hop: Hop, p: int, other: int, channel: Channel) -> bool:
+        """Take over a piece of the step of another partition, for which this one waits; returns whether there was one."""
+        return False
+
+    @abstractmethod
+    def is_over(self, messages: Sequence[Any]) -> bool:
+        """Whether a step that all partitions have taken was the last, by what they have said."""
 
 
 class HopResult(NamedTuple):
@@ -170,7 +179,7 @@ def take_hop(plugin: Any, p: int, steps: Steps, hop: Hop, *before: Any) -> HopRe
     channel = None if hop.group is None else plugin.windows.channel(hop.lease, hop.name, hop.group, p, hop.number)
     try:
         with nullcontext() if channel is None else channel.windows[p].busy:
-            reports, taken, number, is_over = _take(plugin, p, steps, hop, channel, number, messages, own)
+            reports, taken, number = _take(plugin, p, steps, hop, channel, number, messages, own)
     except WindowClosedError as error:
         raise LeftError(str(error)) from error
     except MemberLostError as error:
@@ -181,19 +190,19 @@ def take_hop(plugin: Any, p: int, steps: Steps, hop: Hop, *before: Any) -> HopRe
         raise
     finally:
         if channel is not None:
-            steps.offer(plugin, p, None)
-    plugin.exchange.put(_run(hop), number, p, taken.own)
+            steps.offer(plugin, hop, p, None)
+    plugin.exchange.put(hop.run, number, p, taken.own)
     plugin.tell({
         "search": hop.name, "epoch": hop.epoch, "hop": hop.number, "step": number, "partition": p, "worker": plugin.worker.address,
-        "is_over": is_over, "reports": reports, "counters": [] if channel is None else list(channel.counters),
+        "reports": reports, "counters": [] if channel is None else list(channel.counters),
     }, is_awaited=channel is None)  # fmt: skip
     return HopResult(number, taken.message, plugin.worker.address, tuple(taken.own))
 
 
 def _take(
     plugin: Any, p: int, steps: Steps, hop: Hop, channel: Channel | None, number: int, messages: list[Any], own: Mapping[int, Array]
-) -> tuple[list[dict[str, Any]], Taken, int, bool]:  # fmt: skip
-    """Take steps, together with the others if all have begun; returns reports, the last step, its number, and whether all is done."""
+) -> tuple[list[dict[str, Any]], Taken, int]:  # fmt: skip
+    """Take steps, together with the others if all have begun; returns reports, the last step, and its number."""
     together, began = False, time.perf_counter()
     if channel is not None:
         channel.windows[p].reset()
@@ -203,16 +212,16 @@ def _take(
     is_first, is_last = hop.after is not None, _is_last(hop, number + 1, 1)
     while True:
         step_began, number = time.perf_counter(), number + 1
-        steps.offer(plugin, p, channel if together and not is_last and number != hop.last else None)
-        taken = steps.take(plugin, p, number, messages, own, is_first=is_first)
+        steps.offer(plugin, hop, p, channel if together and not is_last and number != hop.last else None)
+        taken = steps.take(plugin, hop, p, number, messages, own, is_first=is_first)
         is_first = False
         reports.append({**taken.report, "seconds_alone": time.perf_counter() - step_began})
         if channel is None or not together or is_last or number == hop.last:
-            return reports, taken, number, False
-        messages, own, seconds = _exchanged(plugin, channel, p, steps, taken, time.perf_counter() - began)
+            return reports, taken, number
+        messages, own, seconds = _exchanged(plugin, hop, channel, p, steps, taken, time.perf_counter() - began)
         reports[-1]["seconds"] = time.perf_counter() - step_began
         if steps.is_over(messages):
-            return reports, taken._replace(own={}), number, True
+            return reports, taken._replace(own={}), number
         is_last = seconds >= hop.seconds or _is_last(hop, number + 1, len(reports) + 1)
 
 
@@ -222,10 +231,10 @@ def _is_last(hop: Hop, number: int, num_steps: int) -> bool:
 
 
 def _exchanged(
-    plugin: Any, channel: Channel, p: int, steps: Steps, taken: Taken, seconds: float
+    plugin: Any, hop: Hop, channel: Channel, p: int, steps: Steps, taken: Taken, seconds: float
 ) -> tuple[list[Any], dict[int, Array], float]:
     """Say what was found, and return what all have, what was for this partition alone, and the most seconds that any has spent."""
-    idle = (lambda other: steps.take_over(plugin, p, other, channel)) if steps.may_take_over(plugin, p) else None
+    idle = (lambda other: steps.take_over(plugin, hop, p, other, channel)) if steps.may_take_over(plugin, p) else None
     raw = channel.exchange(encode(taken.message, seconds), taken.own, idle=idle)
     messages, own = [taken.message] * len(raw), dict[int, Array]()
     for s, one in enumerate(raw):
@@ -244,11 +253,7 @@ def _fetched(plugin: Any, p: int, hop: Hop, before: Sequence[HopResult]) -> dict
         if p in one.receivers:
             senders.setdefault(one.address, []).append(s)
     try:
-        found: dict[int, Array] = plugin.exchange.get(_run(hop), before[0].number, p, senders)
+        found: dict[int, Array] = plugin.exchange.get(hop.run, before[0].number, p, senders)
     except ClusterError as error:
         raise StateLostError(str(error)) from error
     return found
-
-
-def _run(hop: Hop) -> str:
-    return f"{hop.name}-{hop.epoch}"

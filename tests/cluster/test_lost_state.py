@@ -66,7 +66,7 @@ def test_tasks_of_an_older_epoch_are_refused(runtime, tmp_path):
             seconds=0, every=None, group=None,
         )  # fmt: skip
         before = () if index == 0 else (HopResult(0, FrontierPart(1, False, np.zeros(1, np.uint32)), "", ()),)
-        arguments = take_hop, 0, SearchSteps(spec, runtime.placement.graph), hop, *before
+        arguments = take_hop, 0, SearchSteps(spec if index == 0 else None, runtime.placement.graph), hop, *before
         return runtime.client.submit(tasks.with_plugin, *arguments, workers=runtime.addresses[:1], pure=False).result(timeout=PATIENCE)
 
     assert step(spec, 0).message.level == 1
