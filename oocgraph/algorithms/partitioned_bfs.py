@@ -14,7 +14,6 @@ References
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -26,15 +25,16 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.algorithms.devices import on_devices
 from oocgraph.algorithms.partition_graph import partition_options, partition_with_report
-from oocgraph.arrays import device_choice
+from oocgraph.arrays import Device
 from oocgraph.closing import Closing
 from oocgraph.config import settings
 from oocgraph.engine.afterwards import allow_for_result
 from oocgraph.engine.device_load import device_limit_bytes
-from oocgraph.engine.fallback import processor_instead
 from oocgraph.engine.in_process import MANY_SEARCHES, search_work
-from oocgraph.errors import ArgumentError, ArgumentTypeError, BudgetError, StoreError, StoreNotFoundError
+from oocgraph.engine.opened import Unopened
+from oocgraph.errors import ArgumentError, ArgumentTypeError, StoreError, StoreNotFoundError
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget, with_threads_that_fit
 from oocgraph.partition.cusp_spec import COMPILER_BYTES
@@ -54,8 +54,6 @@ from oocgraph.store.partitions import Partitions, open_partitions
 from oocgraph.store.rows import BLOCK_ROWS
 from oocgraph.store.search_store import SearchStore
 from oocgraph.types import Array, Direction, Progress, ignore_progress
-
-logger = logging.getLogger(__name__)
 
 IN_PROCESS_PARTITIONS = 4
 """Partitions of ``1d`` and ``2d`` in process, if none are asked for: the smallest grid that has rows and columns."""
@@ -219,10 +217,6 @@ def _opened_here(
     store: CSRStore, parts: Sequence[Any], budget: Budget, resources: Resources, num_searches: int
 ) -> PartitionedRuntime:  # fmt: skip
     """Load partitions in this process: on a GPU where one is to be used, else for its processor."""
-    kind, requested = resources.device or settings().device, resources.device_memory_budget
-    work = None if requested is not None else partial(search_work, store, resources.num_threads, num_searches)
-    device, reason = device_choice(kind, work=work)
-    logger.info("device: %s (%s)", "cpu" if device is None else device.name, reason)
     options: dict[str, Any] = {
         "num_vertices": store.num_rows, "dtype": store.index_dtype, "directed": store.attributes.directed, "budget": budget,
         "io_threads": settings().io_threads,
@@ -232,15 +226,14 @@ def _opened_here(
         with budget.unless_it_fails():
             return PartitionedRuntime(parts, threads=threads, **options, **more)
 
-    if device is not None:
-        try:
-            limit = device_limit_bytes(device, requested if requested is not None else settings().device_memory_budget)
-            return with_threads_that_fit(partial(opened, device=device, device_limit=limit), resources.num_threads)
-        except BudgetError as error:
-            processor_instead("search over partitions", device, error, kind=kind, device_memory_budget=requested)
-    elif requested is not None:
-        raise ArgumentError(f"device_memory_budget is given, but the search would run on the processor: {reason}")
-    return with_threads_that_fit(opened, resources.num_threads)
+    def opened_on(devices: Sequence[Device], requested: str | int | None) -> PartitionedRuntime:
+        (device,) = devices
+        limit = device_limit_bytes(device, requested)
+        return with_threads_that_fit(partial(opened, device=device, device_limit=limit), resources.num_threads)
+
+    work = partial(search_work, store, resources.num_threads, num_searches)
+    found = on_devices("search", Unopened(budget.limit_bytes), resources, opened_on, work=work, alone=True)
+    return with_threads_that_fit(opened, resources.num_threads) if found is None else found
 
 
 def label_of(partition: Any) -> str | None:

@@ -16,7 +16,6 @@ from click.testing import CliRunner
 import oocgraph
 from oocgraph import arrays
 from oocgraph.algorithms import devices as devices_module
-from oocgraph.algorithms import partitioned_bfs
 from oocgraph.arrays import DeviceChoice
 from oocgraph.arrays.cuda import CudaDevice
 from oocgraph.cache_folder import VARIABLE
@@ -88,8 +87,7 @@ def test_what_is_compiled_beforehand_is_what_is_used(monkeypatch, tmp_path):
     with DeviceRuntime.open(graph, device=device) as runtime:
         runtime.search(np.array([0]))
     monkeypatch.setattr(devices_module, "devices_choice", lambda _kind, **_: ((device,), "of the test"))
-    for module in (partitioned_bfs, devices_module):
-        monkeypatch.setattr(module, "device_choice", lambda _kind, **_: DeviceChoice(device, "of the test"))
+    monkeypatch.setattr(devices_module, "device_choice", lambda _kind, **_: DeviceChoice(device, "of the test"))
     for dtype in (np.float32, np.float64):
         oocgraph.spmv(graph, np.ones(4, dtype))
     for weighted in (of_integers, of_floats):

@@ -9,7 +9,7 @@ import pytest
 
 import oocgraph
 from oocgraph import ArgumentError, BudgetError, Resources, open_runtime
-from oocgraph.algorithms import partitioned_bfs
+from oocgraph.algorithms import devices as devices_module
 from oocgraph.arrays import DeviceChoice
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.device_graph import UPLOAD_BYTES
@@ -31,7 +31,7 @@ def use(monkeypatch):
     """Let searches find a device; returns a function that is given it."""
 
     def use(one):
-        monkeypatch.setattr(partitioned_bfs, "device_choice", lambda kind, **_: DeviceChoice(one if kind != "cpu" else None, "a test"))
+        monkeypatch.setattr(devices_module, "device_choice", lambda kind, **_: DeviceChoice(one if kind != "cpu" else None, "a test"))
         return one
 
     return use
