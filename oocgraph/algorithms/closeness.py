@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.source_levels import NUM_SOURCES, Figures
-from oocgraph.algorithms.source_words import SEARCHES, SourceWords, as_list, words_needs
+from oocgraph.algorithms.source_levels import Figures
+from oocgraph.algorithms.source_words import SourceWords, as_list, words_needs
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import is_whole, known_keywords
 from oocgraph.engine.sweeps import Sweeps
@@ -280,13 +280,11 @@ def _sample_bytes(k: int | None, n: int, num_ids: int, num_chosen: int) -> dict[
 
 def _exact(words: SourceWords, sources: Array, sums: _Sums, values: Array) -> None:
     """Set the values of some vertices, by searches against the edges."""
-    for start in range(0, sources.size, NUM_SOURCES):
-        batch = sources[start : start + NUM_SOURCES]
+    for _, batch in words.batches(sources):
         figures = Figures(batch.size)
         for found in words.search(batch, reverse=True):
             figures.add(found)
         values[batch] = sums.of(figures)
-        words.sweeps.progress(SEARCHES, start + batch.size, sources.size)
 
 
 def _estimated(words: SourceWords, sources: Array, k: int, sums: _Sums) -> Array:
@@ -294,14 +292,12 @@ def _estimated(words: SourceWords, sources: Array, k: int, sums: _Sums) -> Array
     n, is_directed = words.sweeps.store.num_rows, words.sweeps.store.attributes.directed
     num, total = np.zeros(n, np.int32), np.zeros(n)
     exact = np.zeros(sources.size)
-    for start in range(0, sources.size, NUM_SOURCES):
-        batch = sources[start : start + NUM_SOURCES]
+    for here, batch in words.batches(sources):
         figures = Figures(batch.size)
         for found in words.search(batch, lists=True):
             words.over_found(found, kernels.add_up, kernels.add_listed, num, total, sums.is_inverse)
             figures.add(found)
-        exact[start : start + batch.size] = sums.of(figures)
-        words.sweeps.progress(SEARCHES, start + batch.size, sources.size)
+        exact[here] = sums.of(figures)
     of_sources = num[sources], total[sources]
     sums.estimate(num, total, k)
     if is_directed:

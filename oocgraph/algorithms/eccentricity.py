@@ -117,10 +117,8 @@ def eccentricity(
     def compute(sweeps: Sweeps) -> Array:
         words, values = SourceWords(sweeps), np.full(n, -1, np.int32)
         sources = np.arange(n) if chosen is None else chosen
-        for start in range(0, sources.size, NUM_SOURCES):
-            batch = sources[start : start + NUM_SOURCES]
+        for _, batch in words.batches(sources):
             values[batch] = _depths(words, batch)
-            sweeps.progress(SEARCHES, start + batch.size, sources.size)
         return values
 
     num_sources = n if chosen is None else chosen.size

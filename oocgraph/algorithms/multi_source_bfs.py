@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.source_levels import NUM_SOURCES, Figures
-from oocgraph.algorithms.source_words import SEARCHES, SourceWords, as_list, words_needs
+from oocgraph.algorithms.source_levels import Figures
+from oocgraph.algorithms.source_words import SourceWords, as_list, words_needs
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import check_whole, known_keywords
 from oocgraph.engine.sweeps import Sweeps
@@ -121,9 +121,8 @@ def multi_source_bfs(
 
     def compute(sweeps: Sweeps) -> Array:
         words, levels = SourceWords(sweeps), np.full(shape, -1, dtype)
-        for start in range(0, linked.size, NUM_SOURCES):
-            places = linked[start : start + NUM_SOURCES]
-            of_batch = levels[start : start + places.size]
+        for here, places in words.batches(linked):
+            of_batch = levels[here]
             if distances:
                 of_batch[np.arange(places.size), numbers[places]] = 0
             those = Figures(places.size)
@@ -133,7 +132,6 @@ def multi_source_bfs(
                     words.over_found(found, kernels.write_levels, kernels.write_listed, of_batch)
             for name, more in zip(figures, (those.num, those.depth, those.total, those.inverse), strict=True):
                 figures[name][places] += more
-            sweeps.progress(SEARCHES, start + places.size, linked.size)
         return levels
 
     words, places, levels = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty((0, 0), dtype)

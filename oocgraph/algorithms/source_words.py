@@ -134,6 +134,13 @@ class SourceWords:
             if not was_listed or (was_alone and level >= lone_until):
                 is_listed = self._front.begin(self._frontier, num, forward)
 
+    def batches(self, sources: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield the sources of one search after the other, and where they are among all; report the searches as they are done."""
+        for start in range(0, sources.size, NUM_SOURCES):
+            batch = sources[start : start + NUM_SOURCES]
+            yield slice(start, start + batch.size), batch
+            self.sweeps.progress(SEARCHES, start + batch.size, sources.size)
+
     def over_vertices(self, kernel: Any, *arguments: Any) -> list[Any]:
         """Return what a kernel makes of ranges of all vertices."""
         return self.sweeps.vertices(lambda start, stop: kernel(*arguments, start, stop), VERTEX_SECONDS * self._seen.size)
