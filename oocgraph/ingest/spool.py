@@ -34,16 +34,7 @@ def spooled(edges: StreamedSource, job: Job) -> Iterator[Source]:
     file = folder / "edges.arrow"
     counts, bounds = _copy(edges, file, job)
     starts = np.append(0, np.cumsum(counts, dtype=np.int64))
-    yield Source(
-        description=edges.description,
-        id_kind=edges.id_kind,
-        make_streams=partial(_streams, file, list(edges.columns), starts),
-        num_rows=int(starts[-1]),
-        num_vertices=edges.num_vertices,
-        id_bounds=bounds,
-        weight=edges.weight,
-        columns=edges.columns,
-    )
+    yield Source.like(edges, partial(_streams, file, list(edges.columns), starts), num_rows=int(starts[-1]), id_bounds=bounds)
     file.unlink()
 
 

@@ -29,15 +29,11 @@ def both_directions(edges: EdgeSource) -> Source:
         return [partial(_stream, stream, block_rows) for stream in edges.streams(max(1, block_rows // 2))]
 
     listed = edges.likely_rows if edges.num_rows is None else edges.num_rows
-    return Source(
-        description=edges.description,
-        id_kind=edges.id_kind,
-        make_streams=streams,
-        num_vertices=edges.num_vertices,
+    return Source.like(
+        edges,
+        streams,
         id_bounds=edges.id_bounds,
         directed=True,
-        weight=edges.weight,
-        columns=edges.columns,
         extra_vertices=edges.extra_vertices,
         likely_rows=None if listed is None else 2 * listed,  # less what has one direction, which is known when it is read
         readers=edges.readers if isinstance(edges, Source) else (0, 0),

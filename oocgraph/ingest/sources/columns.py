@@ -79,32 +79,12 @@ class Layout:
         }
         return EdgeBlock(source, target, edge, first_row)
 
-    def open(
-        self,
-        make_streams: StreamMaker,
-        num_rows: int | None = None,
-        *,
-        directed: bool | None = None,
-        id_bounds: tuple[int, int] | None = None,
-        extra_vertices: Any = None,
-        likely_rows: int | None = None,
-        readers: tuple[int, int] = (0, 0),
-    ) -> Source:
-        """Return the source of edges laid out like this."""
+    def open(self, make_streams: StreamMaker, num_rows: int | None = None, **facts: Any) -> Source:
+        """Return the source of edges laid out like this, with what else is known of them: attributes of `Source`."""
         return Source(
-            description=self.description,
-            id_kind=self.kind,
-            make_streams=make_streams,
-            num_rows=num_rows,
-            num_vertices=self.num_vertices,
-            id_bounds=id_bounds,
-            directed=directed,
-            weight=self.columns.weight,
-            columns=self.dtypes,
-            extra_vertices=extra_vertices,
-            likely_rows=likely_rows,
-            readers=readers,
-        )
+            self.description, self.kind, make_streams, num_rows, self.num_vertices,
+            weight=self.columns.weight, columns=self.dtypes, **facts,
+        )  # fmt: skip
 
 
 def numpy_layout(description: str, dtypes: Mapping[str, np.dtype[Any]], request: Request) -> Layout:

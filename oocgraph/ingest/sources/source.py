@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from oocgraph.errors import ArgumentError, InputError, InputNotFoundError
-from oocgraph.ingest.edges import EdgeBlock, EdgeStream
+from oocgraph.ingest.edges import EdgeBlock, EdgeSource, EdgeStream
 from oocgraph.ingest.sources.ids import MAX_ID, numpy_column_dtype
 from oocgraph.types import Array, IdKind
 
@@ -169,6 +169,14 @@ class Source:
     likely_rows: int | None = None
     files: tuple[InputFile, ...] = ()
     readers: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def like(cls, edges: EdgeSource, make_streams: StreamMaker, **facts: Any) -> Source:
+        """Return a source with the description, vertices and columns of another, and what else is known of its edges."""
+        return cls(
+            edges.description, edges.id_kind, make_streams, num_vertices=edges.num_vertices,
+            weight=edges.weight, columns=edges.columns, **facts,
+        )  # fmt: skip
 
     def __post_init__(self) -> None:
         if self.num_vertices is not None and self.id_kind != "int64":
