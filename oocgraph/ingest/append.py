@@ -16,7 +16,7 @@ from oocgraph.allocator import kept_bytes_of, returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.config import settings
 from oocgraph.errors import OutputError, StoreError
-from oocgraph.ingest.build import BuildReport, build_with_report, reading_options
+from oocgraph.ingest.build import BuildReport, build_with_report, reading_options, report_of
 from oocgraph.ingest.build_job import BuildOptions, Phase
 from oocgraph.ingest.merge_job import check_alike, check_order, check_room, check_source, in_store, limit_of, load_merge, merge_and_publish
 from oocgraph.ingest.sources import open_requested
@@ -220,19 +220,8 @@ def append_with_report(
             except StoreError:
                 check_unchanged()
                 raise
-    took = Phase.until_now() - began
-    sorting = Phase(built.seconds, built.cpu_seconds, built.read_bytes, built.written_bytes)
-    report = BuildReport(
-        seconds=took.seconds,
-        cpu_seconds=took.cpu_seconds,
-        peak_host_bytes=sampler.peak_bytes,
-        memory_budget=limit,
-        vertex_bytes=metrics.vertex_bytes,
-        num_rows=built.num_rows,
-        read_bytes=took.bytes_read,
-        written_bytes=took.bytes_written,
-        phases={"sort new edges": sorting, **metrics.phases},
-    )
+    phases = {"sort new edges": Phase(built.seconds, built.cpu_seconds, built.read_bytes, built.written_bytes), **metrics.phases}
+    report = report_of(began, sampler, limit, vertex_bytes=metrics.vertex_bytes, num_rows=built.num_rows, phases=phases)
     return open_graph(path), report
 
 
@@ -255,16 +244,6 @@ def merge_with_report(
         load_merge(first, shown)
         with StoreWriter(path, codec=options.codec, overwrite=options.overwrite, durable=options.durable) as writer:
             metrics = merge_and_publish(first, second, writer, options, limit, shown)
-    took = Phase.until_now() - began
-    report = BuildReport(
-        seconds=took.seconds,
-        cpu_seconds=took.cpu_seconds,
-        peak_host_bytes=sampler.peak_bytes,
-        memory_budget=limit,
-        vertex_bytes=metrics.vertex_bytes,
-        num_rows=first.num_edges + second.num_edges,
-        read_bytes=took.bytes_read,
-        written_bytes=took.bytes_written,
-        phases=metrics.phases,
-    )
+    num_rows = first.num_edges + second.num_edges
+    report = report_of(began, sampler, limit, vertex_bytes=metrics.vertex_bytes, num_rows=num_rows, phases=metrics.phases)
     return open_graph(path), report

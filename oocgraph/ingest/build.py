@@ -80,6 +80,15 @@ class BuildReport(Listed):
     phases: dict[str, Phase]
 
 
+def report_of(began: Phase, sampler: PeakSampler, limit: int, *, vertex_bytes: int, num_rows: int, phases: dict[str, Phase]) -> BuildReport:
+    """Report what has been taken since a moment, within a budget of `limit` bytes."""
+    took = Phase.until_now() - began
+    return BuildReport(
+        seconds=took.seconds, cpu_seconds=took.cpu_seconds, peak_host_bytes=sampler.peak_bytes, memory_budget=limit,
+        vertex_bytes=vertex_bytes, num_rows=num_rows, read_bytes=took.bytes_read, written_bytes=took.bytes_written, phases=phases,
+    )  # fmt: skip
+
+
 @known_keywords
 def build_csr(
     edges: Any,
@@ -326,16 +335,5 @@ def build_with_report(
                 threads=threads,
             )
             metrics = build_steps(edges, job)
-    took = Phase.until_now() - began
-    report = BuildReport(
-        seconds=took.seconds,
-        cpu_seconds=took.cpu_seconds,
-        peak_host_bytes=sampler.peak_bytes,
-        memory_budget=limit,
-        vertex_bytes=metrics.vertex_bytes,
-        num_rows=metrics.num_rows,
-        read_bytes=took.bytes_read,
-        written_bytes=took.bytes_written,
-        phases=job.phases,
-    )
+    report = report_of(began, sampler, limit, vertex_bytes=metrics.vertex_bytes, num_rows=metrics.num_rows, phases=job.phases)
     return open_graph(store), report

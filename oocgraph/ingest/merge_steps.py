@@ -98,24 +98,19 @@ def merge_steps(
             num_entries, loops, has_parallel = write_merged(group, sides, classes, job, num_planes=planes)
             num_loops = loops if group == GROUP else num_loops
     num_input = written.result()
-    return GraphAttributes(
+    return replace(
+        first.attributes,
         num_vertices=classes.num_vertices,
         num_edges=first.num_edges + second.num_edges - num_common,
         num_stored_edges=num_entries,
         num_input_vertices=num_input,
         num_isolated=num_input - classes.num_vertices,
         num_self_loops=num_loops,
-        directed=job.directed,
-        weighted=first.attributes.weighted,
-        duplicates=first.attributes.duplicates,
         parallel_edges=has_parallel,
-        vertex_order=first.attributes.vertex_order,
         index_dtype=index_dtype(classes.num_vertices).name,
         id_kind=id_kind_of(first, second),
         implied_ids=implied,
         num_planes=num_planes,
-        columns=first.attributes.columns,
-        weight_name=first.attributes.weight_name,
         source=source,
     )
 
