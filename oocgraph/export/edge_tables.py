@@ -11,19 +11,18 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
 from oocgraph.allocator import map_buffers_of_codecs
 from oocgraph.arrow import NUM_VERTICES_KEY, from_numbers
 from oocgraph.errors import OutputError
 from oocgraph.memory import Budget
 from oocgraph.store.arrays import decoded_bytes
-from oocgraph.store.columns import IntColumn, StringColumn, id_bytes
+from oocgraph.store.columns import as_arrow, id_bytes
+from oocgraph.store.edge_columns import EdgeColumns, column_bytes, linked_ids_bytes
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.id_order import id_column
 from oocgraph.store.layout import ENDS, VERTEX_ID, string_arrays
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
 from oocgraph.store.strings import bytes_at
-from oocgraph.types import Array
 
 BLOCK_ENTRIES = 1 << 20
 """Stored entries of one table."""
@@ -74,12 +73,10 @@ class EdgeTables:
         a = store.attributes
         if clash := set(ENDS) & set(map(a.column_beside_ends, a.columns)):
             raise OutputError(f"the edge column {clash.pop()!r} has the name of a column of ids; export to .npz, or rename it at the build")
-        self._store, self._ids = store, _read_ids(store)
-        categories = {name: StringColumn(store, f"columns/{name}") for name, kind in a.columns.items() if kind == "string"}
-        self._texts = {name: column.read(0, column.length) for name, column in categories.items()}
-        self.texts = list(self._texts)
-        columns = [(a.column_beside_ends(name), _column_type(store, name, text=name in self._texts)) for name in a.columns]
-        self.schema = pa.schema([("source", self._ids.type), ("target", self._ids.type), *columns])
+        self._store, self._columns = store, EdgeColumns(store, tuple(a.columns))
+        self._ids = as_arrow(id_column(store, VERTEX_ID).read(0, store.num_rows))
+        self.texts = list(self._columns.texts)
+        self.schema = pa.schema([("source", self._ids.type), ("target", self._ids.type), *self._columns.fields()])
         if a.implied_ids is not None and a.implied_ids[0] == 0:  # so that a build from this file has the isolated vertices too
             self.schema = self.schema.with_metadata({NUM_VERTICES_KEY: str(a.implied_ids[1])})
 
@@ -97,20 +94,19 @@ class EdgeTables:
         store = self._store
         rows, neighbours = block.rows(), store.array("out/indices").read(block.start, block.stop)
         kept = slice(None) if store.attributes.directed else rows <= neighbours
-        taken: list[tuple[Any, Array]] = [(self._ids, rows[kept]), (self._ids, neighbours[kept])]
-        for name in store.attributes.columns:
-            taken.append((self._texts.get(name), store.array(f"out/{name}").read(block.start, block.stop)[kept]))
-        expanded = [(strings, places) for strings, places in (taken if self._is_text else taken[:2]) if _is_text(strings)]
+        ends = [rows[kept], neighbours[kept]]
+        values = {name: store.array(f"out/{name}").read(block.start, block.stop)[kept] for name in self._columns.names}
+        expanded = [(self._ids, places) for places in ends] if self._ids.type == "large_string" else []
+        if self._is_text:
+            expanded += [(strings, values[name]) for name, strings in self._columns.texts.items()]
         if block.num_entries > 1 and sum(bytes_at(strings, places[places >= 0]) for strings, places in expanded) > most_bytes:  # -1: null
             middle = (block.start + block.stop) // 2
             halves = [replace(block, stop=middle), replace(block, start=middle)]
             map_buffers_of_codecs()  # those of many small tables would leave holes
             return chain.from_iterable(self._tables(half, most_bytes) for half in halves)
-        columns = [ids.take(from_numbers(places)) for ids, places in taken[:2]]
-        for strings, values in taken[2:]:
-            numbers = from_numbers(values)
-            columns.append(numbers if strings is None else pa.DictionaryArray.from_arrays(numbers, strings))
-        return [pa.Table.from_arrays(columns, schema=self.schema)]
+        arrays = [self._ids.take(from_numbers(places)) for places in ends]
+        arrays += [self._columns.arrow(name, found) for name, found in values.items()]
+        return [pa.Table.from_arrays(arrays, schema=self.schema)]
 
 
 def table_blocks(store: CSRStore, *, budget: Budget, num_threads: int, text: bool = False) -> Iterator[RowBlock]:
@@ -128,8 +124,7 @@ def charge_tables(store: CSRStore, *, budget: Budget, num_threads: int, text: bo
         It does not fit.
     """
     a = store.attributes
-    texts = [f"columns/{name}" for name, kind in a.columns.items() if kind == "string"]
-    budget.reserve("ids of all vertices", _ids_bytes(store) + sum(2 * _string_bytes(store, name) for name in texts))
+    budget.reserve("ids of all vertices", linked_ids_bytes(store) + column_bytes(store, tuple(a.columns)))
     chunks = sum(decoded_bytes(store.array(f"out/{name}")) for name in ("indices", "indptr", *a.columns))
     budget.reserve("row starts", 3 * 8 * BLOCK_ROWS)
     block = _least_entries(store, text=text) * entry_bytes(store, text=text) + chunks
@@ -151,36 +146,8 @@ def entry_bytes(store: CSRStore, *, text: bool) -> int:
     taken = ENTRY_BYTES + 4 * (id_bytes(store, VERTEX_ID) + columns)
     if not text:
         return taken
-    strings = [f"columns/{name}" for name, kind in store.attributes.columns.items() if kind == "string"]
-    lengths = sum(_string_bytes(store, name) // max(1, store.array(string_arrays(name)[1]).length) for name in strings)
+    strings = [string_arrays(f"columns/{name}") for name, kind in store.attributes.columns.items() if kind == "string"]
+    lengths = sum(8 + store.array(data).length // store.array(offsets).length for data, offsets in strings)
     numbers = len(store.attributes.columns) - len(strings)
     ends = 2 * (NUMBER_BYTES if store.attributes.id_kind == "int64" else 4 + id_bytes(store, VERTEX_ID))
     return taken + 3 * (ends + numbers * (NUMBER_BYTES + 4) + 2 * (4 + lengths))
-
-
-def _is_text(values: Any) -> bool:
-    return values is not None and values.type == "large_string"
-
-
-def _string_bytes(store: CSRStore, name: str) -> int:
-    data, offsets = string_arrays(name)
-    return store.array(data).length + 8 * store.array(offsets).length
-
-
-def _ids_bytes(store: CSRStore) -> int:
-    if store.attributes.id_kind == "int64":
-        return 8 * store.num_rows
-    return 2 * _string_bytes(store, VERTEX_ID)
-
-
-def _read_ids(store: CSRStore) -> Any:
-    column = IntColumn(store, VERTEX_ID) if store.attributes.id_kind == "int64" else StringColumn(store, VERTEX_ID)
-    ids = column.read(0, column.length)
-    return from_numbers(ids) if isinstance(ids, np.ndarray) else ids
-
-
-def _column_type(store: CSRStore, name: str, *, text: bool) -> Any:
-    import pyarrow as pa
-
-    dtype = store.array(f"out/{name}").dtype
-    return pa.dictionary(pa.from_numpy_dtype(dtype), pa.large_string()) if text else pa.from_numpy_dtype(dtype)

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from oocgraph.arrow import from_numbers
 from oocgraph.errors import BudgetError
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream, guarded
 from oocgraph.ingest.sources.arrow_values import as_numpy, whole_strings
 from oocgraph.ingest.sources.source import MAX_STREAMS, Source
 from oocgraph.ingest.sources.streamed import Part, StreamedSource
+from oocgraph.store.columns import as_arrow
 from oocgraph.types import Array
 
 
@@ -53,7 +53,7 @@ def _copy(edges: StreamedSource, file: Path, job: Job) -> tuple[list[int], tuple
                         low = min(low, int(block.source.min()), int(block.target.min()))
                         high = max(high, int(block.source.max()), int(block.target.max()))
                     values = [block.source, block.target, *(block.columns[name] for name in edges.columns)]
-                    writer.write_batch(pa.record_batch([_arrow(one) for one in values], schema=schema))
+                    writer.write_batch(pa.record_batch([as_arrow(one) for one in values], schema=schema))
                     counts.append(len(block.source))
                     row += counts[-1]
                     job.progress("copy edges", row, 0)
@@ -87,10 +87,6 @@ def _read(file: Path, names: list[str], starts: Array, batches: range, block_row
                 ends_and_columns = [_plain(column) for column in batch.slice(low, block_rows).columns]
                 columns = dict(zip(names, ends_and_columns[2:], strict=True))
                 yield EdgeBlock(ends_and_columns[0], ends_and_columns[1], columns, int(starts[number]) + low)
-
-
-def _arrow(values: Any) -> Any:
-    return from_numbers(values) if isinstance(values, np.ndarray) else values
 
 
 def _plain(column: Any) -> Any:

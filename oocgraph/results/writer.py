@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from oocgraph.allocator import returned_memory
-from oocgraph.arrow import from_numbers, header_text, import_bytes, load_tables, table_text
+from oocgraph.arrow import header_text, import_bytes, load_tables, table_text
 from oocgraph.errors import OutputError
 from oocgraph.results.streaming import Make, most_rows, room_of, row_bytes, stream_result
 from oocgraph.store.atomic_output import AtomicOutput
-from oocgraph.store.columns import Ids, id_bytes
+from oocgraph.store.columns import Ids, as_arrow, id_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import RESULT_KEY, SORTED_ID, string_arrays
 from oocgraph.store.metadata import plain_json
@@ -209,7 +209,7 @@ def batch_maker(result: VertexResult) -> Make[Any]:
 
     def make(_: int, vertices: Ids, values: Mapping[str, Ids]) -> Any:
         arrays = [vertices, *(values[name] for name in result.columns)]
-        return pa.RecordBatch.from_arrays([from_numbers(one) if isinstance(one, np.ndarray) else one for one in arrays], schema=schema)
+        return pa.RecordBatch.from_arrays([as_arrow(one) for one in arrays], schema=schema)
 
     return make
 

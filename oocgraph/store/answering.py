@@ -9,7 +9,7 @@ import numpy as np
 from oocgraph.arrow import load_arrow
 from oocgraph.config import settings
 from oocgraph.memory import Budget, bytes_before, default_budget_bytes, effective_budget_bytes
-from oocgraph.store.columns import Ids, id_bytes
+from oocgraph.store.columns import Ids, id_bytes, joined
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import VERTEX_ID
 from oocgraph.store.paged_ids import PagedIds
@@ -75,14 +75,7 @@ def ids_of(reader: RangeReader, numbers: Array) -> Ids:
     """
     known, store = PagedIds(reader), reader.store
     size = BLOCK_ENTRIES + max(0, reader.budget.available_bytes) // _block_entry_bytes(store)
-    parts = [known.stored_ids_of(numbers[start : start + size]) for start in range(0, max(1, numbers.size), size)]
-    if len(parts) == 1:
-        return parts[0]
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    import pyarrow as pa
-
-    return pa.concat_arrays(parts)
+    return joined([known.stored_ids_of(numbers[start : start + size]) for start in range(0, max(1, numbers.size), size)])
 
 
 def _block_entry_bytes(store: GraphArrays) -> int:

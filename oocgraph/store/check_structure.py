@@ -17,7 +17,7 @@ from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels import check as kernels
 from oocgraph.store import layout
 from oocgraph.store.arrays import StoredArray, decoded_bytes
-from oocgraph.store.columns import Ids, StringColumn, id_bytes
+from oocgraph.store.columns import Ids, StringColumn, id_bytes, joined
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.id_order import id_column
 from oocgraph.store.metadata import parse_consolidated, parse_json
@@ -297,18 +297,10 @@ def _check_input_ids(store: CSRStore) -> Iterator[str]:
         return
     last: Ids = None
     for ids, _ in VertexIds(store).stored_blocks(PIECE_ROWS):
-        if not np.all(_ascending(ids)) or (last is not None and not _ascending(_joined(last, ids[:1])).all()):
+        if not np.all(_ascending(ids)) or (last is not None and not _ascending(joined([last, ids[:1]])).all()):
             yield f"{store.url}: {layout.ISOLATED_ID} does not ascend, or holds an id of {layout.SORTED_ID}"
             return
         last = ids[-1:]
-
-
-def _joined(one: Ids, other: Ids) -> Ids:
-    if isinstance(one, np.ndarray):
-        return np.concatenate([one, other])
-    import pyarrow as pa
-
-    return pa.concat_arrays([one, other])
 
 
 def check_categories(store: CSRStore) -> None:

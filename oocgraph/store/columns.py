@@ -6,7 +6,7 @@ pyarrow is imported only for strings, so that a search of an integer graph does 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
 
@@ -248,3 +248,19 @@ def as_numpy(ids: Ids) -> Array:
     """Return ids as NumPy sees them: int64, or an object array of str (None where null)."""
     array: Array = ids if isinstance(ids, np.ndarray) else to_objects(ids)
     return array
+
+
+def as_arrow(ids: Ids) -> Any:
+    """Return ids, or other numbers, as a pyarrow.Array, without a copy."""
+    return from_numbers(ids) if isinstance(ids, np.ndarray) else ids
+
+
+def joined(parts: Sequence[Ids]) -> Ids:
+    """Return the ids of some arrays, one after another; those of a single one are not copied."""
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    import pyarrow as pa
+
+    return pa.concat_arrays(parts)

@@ -14,8 +14,8 @@ import numpy as np
 from oocgraph.arguments import check_whole
 from oocgraph.arrow import from_numbers
 from oocgraph.store.answering import budget_of
-from oocgraph.store.columns import id_bytes
-from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes
+from oocgraph.store.columns import as_arrow, id_bytes
+from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes, linked_ids_bytes
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.id_order import id_column
 from oocgraph.store.layout import VERTEX_ID
@@ -35,18 +35,17 @@ def edges(store: GraphArrays, *, columns: Sequence[str] | None, batch_size: int,
     names = check_columns(store, tuple(store.attributes.columns) if columns is None else columns)
     group, size = store.attributes.stored_groups[0], min(int(batch_size), max(1, store.attributes.num_stored_edges))
     budget_of(store, memory_budget, tables=True).reserve_all(stream_bytes(store, names, size))
-    ids, edge_columns = id_column(store, VERTEX_ID).read(0, store.num_rows), EdgeColumns(store, names, columns)
-    ids = from_numbers(ids) if isinstance(ids, np.ndarray) else ids
+    ids, edge_columns = as_arrow(id_column(store, VERTEX_ID).read(0, store.num_rows)), EdgeColumns(store, names, columns)
     schema = pa.schema([pa.field("source", ids.type), pa.field("target", ids.type), *edge_columns.fields()])
     return pa.RecordBatchReader.from_batches(schema, _batches(store, group, ids, edge_columns, schema, size))
 
 
 def stream_bytes(store: GraphArrays, names: Sequence[str], batch_size: int) -> dict[str, int]:
     """Return the bytes that a stream of edges with these columns holds, by purpose."""
-    group, copies = store.attributes.stored_groups[0], 1 if store.attributes.id_kind == "int64" else 2
+    group = store.attributes.stored_groups[0]
     each = EDGE_BYTES + 4 * id_bytes(store, VERTEX_ID) + sum(2 * store.array(f"{group}/{name}").dtype.itemsize for name in names)
     return {
-        "ids of all vertices": copies * store.num_rows * id_bytes(store, VERTEX_ID) + column_bytes(store, names),
+        "ids of all vertices": linked_ids_bytes(store) + column_bytes(store, names),
         "batches": 2 * batch_size * each,
         "blocks": edge_block_bytes(store, group, ["indices", *names], batch_size),
     }

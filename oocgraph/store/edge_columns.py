@@ -12,9 +12,9 @@ import numpy as np
 
 from oocgraph.arrow import from_numbers
 from oocgraph.errors import ArgumentError, ArgumentTypeError
-from oocgraph.store.columns import StringColumn
+from oocgraph.store.columns import StringColumn, id_bytes
 from oocgraph.store.graph_arrays import GraphArrays
-from oocgraph.store.layout import ENDS, string_arrays
+from oocgraph.store.layout import ENDS, VERTEX_ID, string_arrays
 from oocgraph.types import Array
 
 
@@ -51,15 +51,27 @@ def column_bytes(store: GraphArrays, columns: Sequence[str]) -> int:
     return sum(2 * store.array(data).length + 16 * store.array(offsets).length for data, offsets in texts)
 
 
+def linked_ids_bytes(store: GraphArrays) -> int:
+    """Bytes of the ids of all vertices with edges while they are read: of strings there are two copies then."""
+    copies = 1 if store.attributes.id_kind == "int64" else 2
+    return copies * store.num_rows * id_bytes(store, VERTEX_ID)
+
+
 class EdgeColumns:
-    """Some edge columns of a store, called as they are asked for, by default as in the input."""
+    """Some edge columns of a store, called as they are asked for, by default as in the input.
+
+    Attributes
+    ----------
+    texts : dict of pyarrow.LargeStringArray
+        Distinct strings of the columns that hold strings, by name.
+    """
 
     def __init__(self, store: GraphArrays, names: Sequence[str], called: Sequence[str] | None = None) -> None:
         kinds = store.attributes.columns
         self._called = [store.attributes.column_beside_ends(name) for name in names] if called is None else called
         columns = {name: StringColumn(store, f"columns/{name}") for name in names if kinds[name] == "string"}
         self.names = tuple(names)
-        self._texts = {name: column.read(0, column.length) for name, column in columns.items()}
+        self.texts = {name: column.read(0, column.length) for name, column in columns.items()}
         self._dtypes = {name: np.dtype(kinds[name]) for name in names if name not in columns}
 
     def fields(self) -> list[Any]:
@@ -67,7 +79,7 @@ class EdgeColumns:
         import pyarrow as pa
 
         text = pa.dictionary(pa.int32(), pa.large_string())
-        types = [text if name in self._texts else pa.from_numpy_dtype(self._dtypes[name]) for name in self.names]
+        types = [text if name in self.texts else pa.from_numpy_dtype(self._dtypes[name]) for name in self.names]
         return [pa.field(called, kind) for called, kind in zip(self._called, types, strict=True)]
 
     def arrow(self, name: str, values: Array) -> Any:
@@ -75,8 +87,8 @@ class EdgeColumns:
         import pyarrow as pa
 
         numbers = from_numbers(values)
-        return pa.DictionaryArray.from_arrays(numbers, self._texts[name]) if name in self._texts else numbers
+        return pa.DictionaryArray.from_arrays(numbers, self.texts[name]) if name in self.texts else numbers
 
     def decoded(self, name: str, values: Array) -> Any:
         """Return stored values of a column as numbers, or as a pyarrow.LargeStringArray."""
-        return self._texts[name].take(from_numbers(values)) if name in self._texts else values
+        return self.texts[name].take(from_numbers(values)) if name in self.texts else values

@@ -16,7 +16,7 @@ from oocgraph.arrow import from_numbers
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget
 from oocgraph.store.answering import FEW_BYTES, budget_of, ids_bytes, ids_of
-from oocgraph.store.columns import Ids, as_numpy, distinct, taken
+from oocgraph.store.columns import Ids, as_arrow, as_numpy, distinct, taken
 from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes
 from oocgraph.store.given import as_collection, is_single
 from oocgraph.store.graph_arrays import GraphArrays
@@ -100,8 +100,7 @@ def neighbors(store: GraphArrays, ids: Any, *, direction: str, columns: Sequence
 def _lists(lengths: Array, near: Ids) -> Any:
     import pyarrow as pa
 
-    ids = from_numbers(near) if isinstance(near, np.ndarray) else near
-    return pa.LargeListArray.from_arrays(from_numbers(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])), ids)
+    return pa.LargeListArray.from_arrays(from_numbers(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])), as_arrow(near))
 
 
 def _charge(store: GraphArrays, rows: Rows, names: Sequence[str], budget: Budget) -> None:
@@ -117,7 +116,7 @@ def _charge(store: GraphArrays, rows: Rows, names: Sequence[str], budget: Budget
 def _table(ends: tuple[Ids, Ids], columns: EdgeColumns, values: list[Array]) -> Any:
     import pyarrow as pa
 
-    source, target = (from_numbers(one) if isinstance(one, np.ndarray) else one for one in ends)
+    source, target = map(as_arrow, ends)
     arrays = [source, target, *(columns.arrow(name, found) for name, found in zip(columns.names, values, strict=True))]
     schema = pa.schema([pa.field("source", source.type), pa.field("target", target.type), *columns.fields()])
     return pa.Table.from_arrays(arrays, schema=schema)

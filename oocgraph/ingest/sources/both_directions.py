@@ -15,6 +15,7 @@ import numpy as np
 from oocgraph.arrow import to_numbers
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, EdgeStream
 from oocgraph.ingest.sources.source import Source, blocks_of
+from oocgraph.store.columns import joined
 
 
 def both_directions(edges: EdgeSource) -> Source:
@@ -51,7 +52,7 @@ def _doubled(block: EdgeBlock, block_rows: int) -> Iterator[EdgeBlock]:
     kept = np.ones((count, 2), bool)
     kept[:, 1] = _differ(block.source, block.target)
     places = np.arange(2 * count).reshape(2, count).T[kept]  # edge i is at i of all ends, its reverse at count + i
-    ends = _joined(block.source, block.target)
+    ends = joined([block.source, block.target])
     for low, high in blocks_of(0, places.size, block_rows):
         some = places[low:high]
         columns = {name: values.take(some % count) for name, values in block.columns.items()}
@@ -64,11 +65,3 @@ def _differ(source: Any, target: Any) -> Any:
     import pyarrow.compute as pc
 
     return to_numbers(pc.not_equal(source, target))
-
-
-def _joined(source: Any, target: Any) -> Any:
-    if isinstance(source, np.ndarray):
-        return np.concatenate([source, target])
-    import pyarrow as pa
-
-    return pa.concat_arrays([source, target])
