@@ -15,7 +15,8 @@ from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget
 from oocgraph.products.product_checks import is_labelled
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.input_order import BLOCK_BYTES, positions_of, to_store_order
+from oocgraph.store.input_order import BLOCK_BYTES, to_store_order
+from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
 CHECKED_ELEMENTS = 1 << 16
@@ -87,7 +88,7 @@ def personalization_of(store: CSRStore, given: Any) -> Personalization:
         if bad.size:
             raise ArgumentError(f"personalization of {ids[bad[0]]!r} is {numbers[bad[0]]}; it must be finite and not negative")
         by_id = np.zeros(num_ids)
-        by_id[positions_of(store, ids)] = numbers
+        by_id[VertexIds(store).positions_of(ids)] = numbers
     else:
         by_id = _numbers(given)
         if by_id.size != num_ids:

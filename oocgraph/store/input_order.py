@@ -6,8 +6,7 @@ held beside the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -83,30 +82,4 @@ def input_positions(store: GraphArrays) -> Array:
         is_known[vertices] = True
     if not is_known.all():
         raise CorruptStoreError(f"{store.url}: {ORDER} names some vertices twice, and not vertex {int(np.argmin(is_known))}; {REMEDY}")
-    return position
-
-
-def positions_of(store: GraphArrays, ids: Sequence[Any]) -> Array:
-    """Position of each id among the input's, ascending: (n,) int64.
-
-    Raises
-    ------
-    VertexNotFoundError
-        An id does not occur in the graph's input.
-    """
-    known = VertexIds(store)
-    known.vertices_of(ids)
-    given, implied = known.parse(ids), store.attributes.implied_ids
-    if implied is not None:
-        return given - implied[0]
-    position = np.empty(given.size, np.int64)
-    order = np.argsort(given, kind="stable")
-    start = done = 0
-    for block, _ in known.blocks(BLOCK_VERTICES):
-        end = done + int(np.searchsorted(given[order[done:]], block[-1], side="right"))
-        here = order[done:end]
-        position[here] = start + np.searchsorted(block, given[here])
-        start, done = start + block.size, end
-        if done == given.size:
-            break
     return position
