@@ -14,7 +14,7 @@ import numpy as np
 from oocgraph.external_sort.oversize import Piece, RangedFiles, column_pieces, pieces, same_key
 from oocgraph.external_sort.workers import Spare
 from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.planes import new_planes
+from oocgraph.ingest.planes import Planes
 from oocgraph.kernels.build import deal_planes, fill_row_starts, rows_with_entries, split_rows
 from oocgraph.store import layout
 from oocgraph.store.degrees import DegreeClasses
@@ -115,7 +115,7 @@ class GroupWriter:
         self._group, self._classes, self._job = group, classes, job
         self._dtype, self._plane_offsets = index_dtype(classes.num_vertices), classes.plane_offsets(num_planes)
         with_planes = group == layout.plane_group(job.directed) and job.options.vertex_order == "degree"
-        self._planes = new_planes(f"{group}/planes/indices", self._dtype, self._plane_offsets, job) if with_planes else None
+        self._planes = Planes(f"{group}/planes/indices", self._dtype, self._plane_offsets, job) if with_planes else None
         self._indices, self._indptr = (
             job.writer.create(f"{group}/{name}", kind) for name, kind in (("indices", self._dtype), ("indptr", np.int64))
         )

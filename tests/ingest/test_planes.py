@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from oocgraph.ingest import planes as module
-from oocgraph.ingest.planes import PlacedPlanes
+from oocgraph.ingest.planes import Planes
 from oocgraph.store.writer import PlacedWriter
 from oocgraph.types import PAGE_BYTES
 
@@ -17,6 +17,11 @@ def _cut(rng, length, most):
     """Cut a length into parts, some of them empty."""
     cuts = np.sort(rng.integers(0, length + 1, most))
     return np.diff(cuts, prepend=0, append=length)
+
+
+def _job(writer):
+    """Return the job of a store that is not compressed."""
+    return SimpleNamespace(options=SimpleNamespace(codec="none"), writer=SimpleNamespace(place=lambda *_: writer))
 
 
 @pytest.mark.parametrize("write_bytes", [PAGE_BYTES, 3 * PAGE_BYTES, module.WRITE_BYTES])
@@ -28,7 +33,7 @@ def test_blocks_of_any_size_come_one_after_the_other(tmp_path, monkeypatch, writ
     offsets = np.append(0, np.cumsum(lengths))
     values = rng.integers(0, 1 << 32, offsets[-1]).astype(dtype)
     writer = PlacedWriter(tmp_path, "planes", dtype, values.size)
-    planes = PlacedPlanes("planes", dtype, offsets, SimpleNamespace(writer=SimpleNamespace(place=lambda *_: writer)))
+    planes = Planes("planes", dtype, offsets, _job(writer))
     parts, done = [_cut(rng, length, num_blocks - 1) for length in lengths], offsets[:-1].copy()
     for block in range(num_blocks):
         sizes = [of[block] for of in parts]
@@ -46,9 +51,7 @@ def test_few_bytes_wait_for_more(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "WRITE_BYTES", 2 * PAGE_BYTES)
     steps = []
     array = SimpleNamespace(write=lambda start, part: steps.append((start, part.ctypes.data, part.tobytes())))
-    planes = PlacedPlanes(
-        "planes", np.uint32, np.array([0, 10_000, 20_000]), SimpleNamespace(writer=SimpleNamespace(place=lambda *_: array))
-    )
+    planes = Planes("planes", np.uint32, np.array([0, 10_000, 20_000]), _job(array))
     values = np.arange(20_000, dtype=np.uint32).reshape(2, 1000, 10)
     for block in range(1000):
         planes.append(values[:, block].ravel(), np.array([0, 10, 20]))
