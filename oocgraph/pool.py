@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakSet
+
+from oocgraph.closing import Closing
 
 _S = TypeVar("_S")
 _T = TypeVar("_T")
@@ -111,7 +112,7 @@ def start(thread: threading.Thread) -> None:
         raise
 
 
-class Pool:
+class Pool(Closing):
     """Threads that make calls in the order in which they are submitted.
 
     Parameters
@@ -183,12 +184,6 @@ class Pool:
         """Let the threads end."""
         for _ in self._threads:
             self._calls.put(None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
 
 def _work(calls: SimpleQueue[Call[Any] | None], begin: Callable[[], None] | None, end: Callable[[], None] | None) -> None:

@@ -19,8 +19,8 @@ import oocgraph
 ROOT = Path(oocgraph.__file__).parent
 
 LAYERS = [
-    {"errors", "types", "closing", "text", "cache_folder", "locks", "pool"},
-    {"arguments"},
+    {"errors", "types", "closing", "text", "cache_folder", "locks"},
+    {"arguments", "pool"},
     {"config", "arrays", "arrow"},
     {"machine"},
     {"compiled"},

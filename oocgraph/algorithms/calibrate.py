@@ -18,12 +18,12 @@ import tempfile
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from oocgraph.algorithms.partitioned_bfs import open_partitioned
+from oocgraph.closing import Closing
 from oocgraph.cluster.exchange_probe import measure_exchange
 from oocgraph.cluster.start import local_cluster
 from oocgraph.config import setting
@@ -77,7 +77,7 @@ def calibrate(progress: Progress = ignore_progress) -> Constants:
         return calibration.constants()
 
 
-class Calibration:
+class Calibration(Closing):
     """Two graphs on two workers, searched as often as is asked. Use it in a ``with`` statement.
 
     Parameters
@@ -112,10 +112,8 @@ class Calibration:
             self._open.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def close(self) -> None:
+        """Close both graphs, and remove them."""
         self._open.close()
 
     def _work_terms(self) -> Array:

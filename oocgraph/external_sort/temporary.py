@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
 
+from oocgraph.closing import Closing
 from oocgraph.compiled.intrinsics import SPARE_BYTES
 from oocgraph.store import files
 from oocgraph.types import Array
@@ -30,7 +30,7 @@ class Closable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Closing):
     """A folder, and everything that was opened in it or below it.
 
     Leaving its context closes all of that; the store's writer removes the files.
@@ -43,10 +43,8 @@ class Folder:
         """Return the folder `name` in this one."""
         return Folder(self.path / name, self.opened)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def close(self) -> None:
+        """Close what was opened, and forget it."""
         for one in self.opened:
             one.close()
         self.opened.clear()  # what was opened holds its folder, too, and arrays of all vertices

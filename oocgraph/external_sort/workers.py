@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from oocgraph.allocator import ending_threads
+from oocgraph.closing import Closing
 from oocgraph.machine import return_end_of_arena
 from oocgraph.pool import Call, Pool
 from oocgraph.types import PAGE_BYTES, Array
@@ -92,7 +92,7 @@ class Spare:
         return whole[start : start + num_bytes].view(self._dtype)
 
 
-class Workers:
+class Workers(Closing):
     """A pool of threads; leaving the context stops what runs.
 
     Parameters
@@ -174,10 +174,8 @@ class Workers:
 
         self.each(work, range(self.num_threads))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def close(self) -> None:
+        """Stop what runs, and wait for the threads."""
         self._stopping.set()
         with ending_threads():
             self._pool.close()

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from oocgraph.closing import Closing
 from oocgraph.compiled.load import load_kernels
 from oocgraph.config import settings
 from oocgraph.kernels import gather
@@ -40,7 +40,7 @@ FEW_RANGES, FEW_PAGES = 8, 32
 files that hold them are opened."""
 
 
-class RangeReader:
+class RangeReader(Closing):
     """Reads ranges of arrays of a graph; a context manager that ends its threads and closes its files.
 
     Parameters
@@ -63,12 +63,6 @@ class RangeReader:
         self._arrays: dict[str, StoredArray] = {}
         self._files: dict[str, EdgeFiles] = {}
         self._gatherer: Gatherer | None = None
-
-    def __enter__(self) -> RangeReader:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the threads, close the files."""
