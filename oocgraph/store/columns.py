@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -69,37 +69,6 @@ def id_bytes(store: GraphArrays, name: str) -> int:
         return 8
     data, offsets = (store.array(one).length for one in string_arrays(name))
     return 8 + -(-data // max(1, offsets - 1))
-
-
-class Column(Protocol):
-    """A stored column of ids.
-
-    Attributes
-    ----------
-    array : StoredArray
-        What has an element for each: the numbers, or the strings' offsets.
-    """
-
-    length: int
-    array: StoredArray
-
-    def read(self, start: int, stop: int) -> Ids:
-        """Return the values ``start .. stop - 1``."""
-        ...
-
-    def read_at(self, positions: Array, most_bytes: int | None = None) -> Ids:
-        """Return the values at ascending positions.
-
-        Raises
-        ------
-        LongStringsError
-            They are strings of more than `most_bytes`.
-        """
-        ...
-
-    def within(self, start: int, stop: int, num_bytes: int) -> int:
-        """Return up to where, `stop` at most, values from `start` on can be read at once within so many bytes."""
-        ...
 
 
 class IntColumn:
@@ -208,6 +177,10 @@ class StringColumn:
 
     def _offset(self, at: int) -> int:
         return int(self.array.read(at, at + 1)[0])
+
+
+Column: TypeAlias = IntColumn | StringColumn
+"""A stored column of ids; its `array` has an element for each: the numbers, or the strings' offsets."""
 
 
 def distinct(values: Array) -> Array:

@@ -7,7 +7,7 @@ check their indices, so no array reaches one without passing its rule (`oocgraph
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,16 +17,12 @@ BLOCK = 1 << 18
 """Elements compared at once, so that what a comparison allocates does not grow with the array."""
 
 
-class Rule(Protocol):
-    """What the values of an array must keep to.
+@dataclass(frozen=True, slots=True)
+class Below:
+    """Numbers from 0 to ``stop - 1``: of vertices, partitions or categories."""
 
-    Attributes
-    ----------
-    ordered : bool
-        Whether a value is compared with the one before it.
-    """
-
-    ordered: bool
+    stop: int
+    ordered = False
 
     def broken(self, values: Array, start: int, length: int, before: int | None) -> tuple[int, str] | None:
         """Return the position in `values` of the first one that breaks the rule, and what it should be; None where all keep to it.
@@ -40,18 +36,6 @@ class Rule(Protocol):
         before
             Element ``start - 1``, where there is one and the rule is `ordered`.
         """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Below:
-    """Numbers from 0 to ``stop - 1``: of vertices, partitions or categories."""
-
-    stop: int
-    ordered = False
-
-    def broken(self, values: Array, start: int, length: int, before: int | None) -> tuple[int, str] | None:
-        """See `Rule.broken`."""
         unsigned = values.view(f"u{values.dtype.itemsize}")  # what is negative is large
         if int(unsigned.max()) < self.stop:
             return None
@@ -66,7 +50,7 @@ class Offsets:
     ordered = True
 
     def broken(self, values: Array, start: int, length: int, before: int | None) -> tuple[int, str] | None:
-        """See `Rule.broken`."""
+        """See `Below.broken`."""
         if start == 0 and values[0] != 0:
             return 0, "must be 0"
         if values[0] < 0:  # as the element before it may be, which was not read
@@ -89,13 +73,17 @@ class Ascending:
     ordered = True
 
     def broken(self, values: Array, start: int, length: int, before: int | None) -> tuple[int, str] | None:
-        """See `Rule.broken`."""
+        """See `Below.broken`."""
         if values[0] < self.first:
             return 0, f"must be at least {self.first}"
         at = _first_descent(values, before, strict=True)
         if at is not None:
             return at, "must be above the element before it"
         return None if values[-1] < self.stop else (int(np.argmax(values >= self.stop)), f"must be below {self.stop}")
+
+
+Rule: TypeAlias = Below | Offsets | Ascending
+"""What the values of an array must keep to; where it is `ordered`, a value is compared with the one before it."""
 
 
 def _first_descent(values: Array, before: int | None, *, strict: bool) -> int | None:
