@@ -14,7 +14,7 @@ import numpy as np
 from oocgraph.arrow import from_numbers, to_numbers
 from oocgraph.kernels.append import place_ids, union_ids
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.id_order import id_column, stream
+from oocgraph.store.id_order import bisect, id_column, stream
 from oocgraph.store.layout import ORDER, SORTED_ID, string_arrays
 from oocgraph.types import Array
 
@@ -133,11 +133,7 @@ def _up_to(ids: Any, last: Any) -> int:
     """Return how many ascending ids are not above `last`."""
     if isinstance(ids, np.ndarray):
         return int(np.searchsorted(ids, last, side="right"))
-    low, high = 0, len(ids)
-    while low < high:  # text compares by code points, as its bytes in UTF-8 do
-        middle = (low + high) // 2
-        low, high = (low, middle) if ids[middle].as_py() > last else (middle + 1, high)
-    return low
+    return bisect(0, len(ids), lambda at: ids[at].as_py() > last)  # text compares by code points, as its bytes in UTF-8 do
 
 
 class JoinedIds:

@@ -25,21 +25,11 @@ Files = EntryFiles | BinFiles
 """Entries of a group by range of rows."""
 
 
-def entry_rows(classes: DegreeClasses, job: Job, *, num_entries: int, known: bool) -> KeyBins:
-    """Ranges of a group's rows: balanced by the degrees when they are `known`, otherwise by half."""
-    total, last = max(1.0, float(classes.num_entries)), max(1, classes.num_vertices)
+def entry_bins(classes: DegreeClasses, job: Job, bits: int, *, num_entries: int, known: bool) -> KeyBins:
+    """Ranges of a group's keys, of which a long row may have several, or with 0 `bits` of a column of its rows.
 
-    def weights(rows: Array) -> Array:
-        exact = classes.entries_below(rows.astype(np.float64)) / total
-        return exact if known else exact + rows / last
-
-    count = job.sizes.num_bins(num_entries, shares=2 if job.directed else 1)
-    return balanced_bins(0, last, count, weights)
-
-
-def entry_bins(classes: DegreeClasses, job: Job, *, num_entries: int, known: bool) -> KeyBins:
-    """Ranges of a group's keys, of which a long row may have several."""
-    bits = key_bits(classes.num_vertices)
+    They are balanced by the degrees when these are `known`, otherwise by half.
+    """
     scale, total = float(1 << bits), max(1.0, float(classes.num_entries))
     last = max(1, classes.num_vertices)
 
@@ -62,8 +52,8 @@ def relabel(clean: CleanEdges, classes: DegreeClasses, job: Job) -> dict[str, Fi
     def files(name: str, *, known: bool) -> Files:
         known = known and job.options.vertex_order == "degree"
         if rank is not None and not columns:
-            return EntryFiles(job.folder(name), entry_rows(classes, job, num_entries=num_entries, known=known), bits, rank)
-        return BinFiles(job.folder(name), entry_bins(classes, job, num_entries=num_entries, known=known), columns)
+            return EntryFiles(job.folder(name), entry_bins(classes, job, 0, num_entries=num_entries, known=known), bits, rank)
+        return BinFiles(job.folder(name), entry_bins(classes, job, bits, num_entries=num_entries, known=known), columns)
 
     groups = {"out": files("entries-out", known=not job.directed)}
     if job.directed:

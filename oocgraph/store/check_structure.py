@@ -6,7 +6,7 @@ Each check is a generator that yields the problems it finds; a later check that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -54,9 +54,7 @@ def check_structure(store: CSRStore, num_threads: int, done: Done) -> Iterator[s
         yield from problems
         if problems:
             return
-        rows = _RowCheck(store, group)
-        yield from rows.run(num_threads, done)
-        hashes[group] = rows.hashes
+        hashes[group] = yield from check_rows(store, group, num_threads, done)
         if group == store.pull_group:
             yield from check_degrees(store, group)
             yield from check_planes(store, group)
@@ -136,39 +134,33 @@ def _read_all(array: StoredArray, size: int) -> None:
         pass
 
 
-class _RowCheck:
-    """Checks neighbours and adds up their hashes."""
+def check_rows(store: CSRStore, group: str, num_threads: int, done: Done) -> Generator[str, None, tuple[int, int]]:
+    """Whether neighbours are vertices in order, and self-loops as many as there should be; returns the hashes of the edges both ways.
 
-    def __init__(self, store: CSRStore, group: str) -> None:
-        a = store.attributes
-        self.store, self.group = store, group
-        self.strict = int(not a.may_be_parallel)
-        self.hashes = (0, 0)
+    Yields the problems of the first rows that have some.
+    """
+    name, strict = f"{group}/indices", int(not store.attributes.may_be_parallel)
 
-    def run(self, num_threads: int, done: Done) -> Iterator[str]:
-        """Yield the problems of the first rows that have some, and of the number of self-loops."""
-        name, num_loops, num_reported = f"{self.group}/indices", 0, 0
-        blocks = row_blocks(self.store, self.group, max_entries=BLOCK_ENTRIES, whole_rows=False)
-        forward = backward = 0
-        for block, (rule, row, entry, loops, out, back) in map_bounded(self._check, blocks, num_threads):
-            done(block.num_entries)
-            num_loops, forward, backward = num_loops + loops, (forward + int(out)) % 2**64, (backward + int(back)) % 2**64
-            if rule != kernels.SOUND and num_reported < 3:
-                num_reported += 1
-                value = int(self.store.array(name).read(entry, entry + 1)[0])
-                order = "strictly ascending" if self.strict else "ascending"
-                fault = f"but there are {self.store.num_rows} vertices" if rule == kernels.OUT_OF_RANGE else f"so the row is not {order}"
-                yield f"{self.store.url}: entry {entry} of {name} (row {row}) is {value}, {fault}"
-        self.hashes = (forward, backward)
-        if not num_reported and num_loops != self.store.attributes.num_self_loops:
-            wanted = self.store.attributes.num_self_loops
-            yield f"{self.store.url}: {self.group}/indices has {num_loops} self-loops, but the attributes say {wanted}"
-
-    def _check(self, block: RowBlock) -> tuple[RowBlock, Any]:
+    def check(block: RowBlock) -> tuple[RowBlock, Any]:
         lead = int(block.start > block.indptr[0])
-        entries = self.store.array(f"{self.group}/indices").read(block.start - lead, block.stop)
-        found = kernels.check_rows(block.indptr, block.first_row, block.start - lead, lead, entries, self.store.num_rows, self.strict)
-        return block, found
+        entries = store.array(name).read(block.start - lead, block.stop)
+        return block, kernels.check_rows(block.indptr, block.first_row, block.start - lead, lead, entries, store.num_rows, strict)
+
+    num_loops = num_reported = forward = backward = 0
+    blocks = row_blocks(store, group, max_entries=BLOCK_ENTRIES, whole_rows=False)
+    for block, (rule, row, entry, loops, out, back) in map_bounded(check, blocks, num_threads):
+        done(block.num_entries)
+        num_loops, forward, backward = num_loops + loops, (forward + int(out)) % 2**64, (backward + int(back)) % 2**64
+        if rule != kernels.SOUND and num_reported < 3:
+            num_reported += 1
+            value = int(store.array(name).read(entry, entry + 1)[0])
+            order = "strictly ascending" if strict else "ascending"
+            fault = f"but there are {store.num_rows} vertices" if rule == kernels.OUT_OF_RANGE else f"so the row is not {order}"
+            yield f"{store.url}: entry {entry} of {name} (row {row}) is {value}, {fault}"
+    wanted = store.attributes.num_self_loops
+    if not num_reported and num_loops != wanted:
+        yield f"{store.url}: {name} has {num_loops} self-loops, but the attributes say {wanted}"
+    return forward, backward
 
 
 def check_reverse(store: CSRStore, hashes: dict[str, tuple[int, int]]) -> Iterator[str]:

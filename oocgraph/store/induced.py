@@ -23,7 +23,7 @@ from oocgraph.store.in_memory import MemoryGraph, build_bytes, build_in_memory
 from oocgraph.store.layout import WEIGHT
 from oocgraph.store.neighbours import VERTEX_BYTES
 from oocgraph.store.paged_ids import PagedIds
-from oocgraph.store.row_places import check_no_view, group_of, row_ends
+from oocgraph.store.row_places import check_no_view, group_of, row_ends, row_pieces
 from oocgraph.store.scattered import RangeReader
 from oocgraph.types import Array
 
@@ -144,14 +144,9 @@ def _edges_between(reader: RangeReader, group: str, chosen: Array) -> tuple[Arra
 
 def _pieces(reader: RangeReader, name: str, begin: Array, end: Array) -> Iterator[tuple[Array, Array]]:
     """Read rows that ascend, up to `PIECE_ENTRIES` entries at once: their places, and the neighbours there, both int64."""
-    offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - begin)])
-    for start in range(0, int(offset[-1]), PIECE_ENTRIES):
-        stop = min(int(offset[-1]), start + PIECE_ENTRIES)
-        first, last = int(np.searchsorted(offset, start, side="right")) - 1, int(np.searchsorted(offset, stop))
-        low = begin[first:last] + np.maximum(start - offset[first:last], 0)
-        high = begin[first:last] + np.minimum(stop, offset[first + 1 : last + 1]) - offset[first:last]
+    for _, low, high in row_pieces(begin, end, PIECE_ENTRIES):
         lengths = high - low
-        places = np.arange(stop - start) + np.repeat(low - (np.cumsum(lengths) - lengths), lengths)
+        places = np.arange(int(lengths.sum())) + np.repeat(low - (np.cumsum(lengths) - lengths), lengths)
         yield places, reader.read(name, low, high).astype(np.int64)
 
 

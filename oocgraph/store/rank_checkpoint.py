@@ -69,24 +69,6 @@ class RankCheckpoint:
         OutputError
             It cannot be written; the state before is still there, and no folder that was made for it.
         """
-        made = self._make_folder()
-        try:
-            self._write(scalars, rank)
-        except BaseException:
-            _remove(made)
-            raise
-
-    def _make_folder(self) -> list[Path]:
-        """Make the folder; returns what was made, each folder before the one that holds it."""
-        missing = [one for one in (self.folder, *self.folder.parents) if not one.exists()]
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            _remove(missing)
-            raise output_error(error, self.folder) from error
-        return missing
-
-    def _write(self, scalars: Mapping[str, Any], rank: Array) -> None:
         header = json.dumps({"run": self._run, "num_vertices": rank.size, "scalars": dict(scalars)}).encode()
         raw = np.ascontiguousarray(rank, "<f8").view(np.uint8)
         with AtomicOutput(self.path, overwrite=True) as staged:
@@ -99,6 +81,16 @@ class RankCheckpoint:
                     file.write(piece.data)
                 file.write(_crc_bytes(checksum))
             staged.publish()
+
+    def _make_folder(self) -> list[Path]:
+        """Make the folder; returns what was made, each folder before the one that holds it."""
+        missing = [one for one in (self.folder, *self.folder.parents) if not one.exists()]
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            _remove(missing)
+            raise output_error(error, self.folder) from error
+        return missing
 
     def read(self, num_vertices: int) -> tuple[dict[str, Any], Array] | None:
         """Return the scalars and the ranks of the last state; None when there is none.

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from oocgraph import ConvergenceError, CorruptStoreError, OutputError, open_graph
+from oocgraph.store import rank_checkpoint
 from oocgraph.store.rank_checkpoint import RankCheckpoint
 from tests.every_knob import rank as pagerank
 from tests.reference_build import reference_build
@@ -188,14 +189,14 @@ def test_a_folder_that_was_made_is_removed_when_nothing_can_be_written(store, tm
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(RankCheckpoint, "_write", full)
-        with pytest.raises(OSError, match="No space left"):
+        patched.setattr(rank_checkpoint, "_crc_bytes", full)
+        with pytest.raises(OutputError, match="the disk is full"):
             pagerank(store, checkpoint=tmp_path / "c", **END)
     assert (tmp_path / "c").exists() == is_there
     written = RankCheckpoint(tmp_path / "d", {})
     written.write({}, np.ones(3))
     with monkeypatch.context() as patched:
-        patched.setattr(RankCheckpoint, "_write", full)
-        with pytest.raises(OSError, match="No space left"):
+        patched.setattr(rank_checkpoint, "_crc_bytes", full)
+        with pytest.raises(OutputError, match="the disk is full"):
             written.write({}, np.zeros(3))
     assert written.read(3)[1].tolist() == [1, 1, 1]
