@@ -122,7 +122,7 @@ def find_components(
     opened = Unopened(limit, following_bytes) if client is not None or runtime is None else opened_of(runtime, store, resources)
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
-        load_kernels(kernel_calls(store.index_dtype))
+        load_kernels(kernel_calls(store))
 
         def found_within(threads: int, budget: Budget) -> _Found:
             _charge(store, budget, threads, num_vectors=2 if client is None else 3)

@@ -26,6 +26,7 @@ from oocgraph.engine.naming import name_by_smallest_id, naming_bytes, naming_cal
 from oocgraph.engine.sweeps import Needs, Sweeps, longest_list
 from oocgraph.errors import ConvergenceError
 from oocgraph.kernels import communities as kernels
+from oocgraph.kernels.components import begin
 from oocgraph.resources import Resources
 from oocgraph.results.communities import LabelPropagationResult
 from oocgraph.store.graph import CSRStore
@@ -119,7 +120,7 @@ def _propagate(sweeps: Sweeps, column: str | None, seed: int, max_iter: int) -> 
     n, kind = sweeps.store.num_rows, sweeps.store.index_dtype
     label, new = np.empty(n, kind), np.empty(n, kind)
     pending, woken = np.ones(n, np.uint8), np.zeros(n, np.uint8)
-    sweeps.vertices(lambda start, stop: kernels.number(label, start, stop), STEP_SECONDS * n)
+    sweeps.vertices(lambda start, stop: begin(label, start, stop), STEP_SECONDS * n)
     for iteration in range(1, max_iter + 1):
         salt = np.uint64(kernels.salt_of(seed & MOST_SEED, iteration))
         for part in range(PARTS):
@@ -145,7 +146,7 @@ def _needs(store: CSRStore, column: str | None) -> Needs:
         result_bytes=n * index.itemsize, column=column,
         kernels=[(kernels.vote, index, marks, index, marks, salt, 0, 0, index, keys, sums), *modularity_calls(store)],
         vertex_kernels=[
-            (kernels.wake, marks, marks, 0, 0), (kernels.number, index, 0, 0), (kernels.salt_of, 0, 0),
+            (kernels.wake, marks, marks, 0, 0), (begin, index, 0, 0), (kernels.salt_of, 0, 0),
             (kernels.sum_squares_of_groups, index, sums), *naming_calls(store),
         ],
         scratch=kernels.scratch_of(longest_list(store), index.dtype),

@@ -34,6 +34,7 @@ from oocgraph.engine import quotient as quotients
 from oocgraph.engine.naming import name_by_smallest_id, naming_bytes, naming_calls
 from oocgraph.engine.sweeps import Needs, Sweeps, longest_list
 from oocgraph.kernels import communities as kernels
+from oocgraph.kernels.components import begin
 from oocgraph.resources import Resources
 from oocgraph.results.communities import LouvainResult
 from oocgraph.sparse.edge_stream import READ_AHEAD
@@ -253,7 +254,7 @@ class _Run:
             else:
                 ids = quotients.group_ids(call.store)
                 group, own = np.empty(n, call.store.index_dtype), strength[ids]
-                kernels.number(group, 0, n)
+                begin(group, 0, n)
             total, scale = (self.total, self.scale) if strength is None else (self.units, 1.0)
             group, moved = self._move(sweeps, group, own, total) if total else (group, 0)
             if not moved:

@@ -135,7 +135,7 @@ class HeldForest(Resident):
 def _held(plugin: Any, lease: str, spec: GraphSpec, num_vectors: int) -> HeldForest:
     def make() -> HeldForest:
         store = open_graph(spec.url, check_pages=spec.check_pages)
-        load_kernels(kernel_calls(store.index_dtype))
+        load_kernels(kernel_calls(store))
         threads = spec.threads_on(plugin.worker)
         with plugin.ledger.naming(), plugin.ledger.opening(spec.requested_memory) as budget, budget.all_or_none():
             charge_forest(store, budget, threads, num_vectors=num_vectors)

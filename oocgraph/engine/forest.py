@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.closing import Closing
-from oocgraph.engine.naming import PIECE_BYTES, name_by_smallest_id
+from oocgraph.engine.naming import PIECE_BYTES, name_by_smallest_id, naming_calls
 from oocgraph.kernels import components as kernels
 from oocgraph.kernels.live import NO_ROWS
 from oocgraph.memory import SLACK_BYTES, Budget
@@ -60,9 +60,9 @@ LEAST_EVALUATED, MOST_EVALUATED = 1 << 14, 1 << 20
 """Entries for which a thread evaluates the condition at once."""
 
 
-def kernel_calls(dtype: np.dtype[Any]) -> list[tuple[Any, tuple[Any, ...]]]:
+def kernel_calls(store: CSRStore) -> list[tuple[Any, tuple[Any, ...]]]:
     """Return calls of all kernels, to load them."""
-    vertices, numbers = np.empty(0, dtype), np.empty(0, np.int64)
+    vertices, numbers = np.empty(0, store.index_dtype), np.empty(0, np.int64)
     return [
         (kernels.link_plane, (vertices, 0, vertices)),
         (kernels.link_rows, (vertices, 0, 0, numbers, 0, 0, vertices)),
@@ -76,8 +76,7 @@ def kernel_calls(dtype: np.dtype[Any]) -> list[tuple[Any, tuple[Any, ...]]]:
         (kernels.row_starts, (NO_ROWS, 0, numbers)),
         (kernels.are_all_in, (vertices, 0, 0, 0)),
         (kernels.begin, (vertices, 0, 0)),
-        (kernels.name_components, (vertices, vertices, vertices, 0, 0)),
-        (kernels.rename, (vertices, vertices, 0, 0, 0)),
+        *((kernel, tuple(given)) for kernel, *given in naming_calls(store)),
     ]
 
 

@@ -19,16 +19,22 @@ NOT_ASCENDING = 2
 
 @nb.njit(nogil=True, cache=True)
 def mix(x: Any) -> Any:
-    """Return the splitmix64 hash of a uint64."""
+    """Return the finalizer of splitmix64 of a uint64."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
 @nb.njit(nogil=True, cache=True)
+def splitmix64(number: Any) -> Any:
+    """Return the splitmix64 hash of an integer."""
+    return mix(np.uint64(number) + np.uint64(0x9E3779B97F4A7C15))
+
+
+@nb.njit(nogil=True, cache=True)
 def pair_hash(u: Any, w: Any) -> Any:
     """Hash an ordered pair of integers."""
-    return mix(mix(np.uint64(u) + np.uint64(0x9E3779B97F4A7C15)) + np.uint64(w))
+    return mix(splitmix64(u) + np.uint64(w))
 
 
 @nb.njit(nogil=True, cache=True)

@@ -13,7 +13,8 @@ import numba as nb
 import numpy as np
 
 from oocgraph.compiled.intrinsics import largest_of
-from oocgraph.kernels.check import mix
+from oocgraph.kernels.check import mix, splitmix64
+from oocgraph.kernels.components import begin
 
 NEAR = 1e-12
 """Share of the total weight below which a better place is no better: rounding."""
@@ -27,7 +28,7 @@ def scratch_of(longest: int, dtype: Any) -> list[tuple[Any, int]]:
 @nb.njit(nogil=True, cache=True)
 def salt_of(seed: Any, turn: Any) -> Any:
     """Return a uint64 for a turn of a run, with which the numbers of vertices are hashed."""
-    return mix(mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15)) + np.uint64(turn))
+    return mix(splitmix64(seed) + np.uint64(turn))
 
 
 @nb.njit(nogil=True, cache=True)
@@ -137,13 +138,6 @@ def wake(pending: Any, woken: Any, start: Any, stop: Any) -> Any:
             pending[v], woken[v] = 1, 0
         count += pending[v]
     return count
-
-
-@nb.njit(nogil=True, cache=True)
-def number(group: Any, start: Any, stop: Any) -> None:
-    """Put each vertex of a range into a group of its own."""
-    for v in range(start, stop):
-        group[v] = v
 
 
 @nb.njit(nogil=True, cache=True)
@@ -337,7 +331,7 @@ def louvain_calls(dtype: Any) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ..
     """Return the kernels of Louvain's method that are given rows, and its others, with arguments of their types, for an index dtype."""
     index, sums, marks, ids, salt = np.empty(0, dtype), np.empty(0), np.empty(0, np.uint8), np.empty(0, np.int64), np.uint64(0)
     return [(move, index, sums, sums, marks, index, marks, salt, 0, 0, 0.0, 0.0, index, index, sums)], [
-        (wake, marks, marks, 0, 0), (number, index, 0, 0), (salt_of, 0, 0), (sum_squares, sums), (sum_squares_of_groups, index, sums),
+        (wake, marks, marks, 0, 0), (begin, index, 0, 0), (salt_of, 0, 0), (sum_squares, sums), (sum_squares_of_groups, index, sums),
         (add_volumes, index, sums, sums), (compact, index, index), (settle, index, index, sums, sums, 0, 0), (follow, ids, index, 0, index),
         (rename, index, index, 0, 0),
     ]  # fmt: skip

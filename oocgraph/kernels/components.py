@@ -319,7 +319,7 @@ def compress(parent: Any, giant: int, start: int, stop: int) -> int:
 
 @nb.njit(nogil=True, cache=True)
 def begin(parent: Any, start: int, stop: int) -> None:
-    """Have each vertex name itself: a tree of its own."""
+    """Have each vertex name itself: a tree, or a group, of its own."""
     for v in range(start, stop):
         parent[v] = v
 

@@ -25,6 +25,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.compiled.load import load_kernel
+from oocgraph.kernels.check import splitmix64
 from oocgraph.types import Array
 
 KRONECKER_A, KRONECKER_B, KRONECKER_C = 0.57, 0.19, 0.19
@@ -37,17 +38,9 @@ _KEEPING_STAGE = 254
 
 
 @nb.njit(inline="always")
-def _splitmix64(value: Any) -> Any:
-    x = np.uint64(value + np.uint64(0x9E3779B97F4A7C15))
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-@nb.njit(inline="always")
 def _stage_key(seed: Any, position: int, stage: int) -> Any:
     """64 random bits for (seed, upper half of the position, stage): the two keys of `_mix32`."""
-    return _splitmix64(np.uint64(seed) ^ _splitmix64(np.uint64(((position >> 32) << 8) | stage)))
+    return splitmix64(np.uint64(seed) ^ splitmix64(np.uint64(((position >> 32) << 8) | stage)))
 
 
 @nb.njit(inline="always")
@@ -230,7 +223,7 @@ def kept_edges(first: int, num_edges: int, share: float, seed: int) -> Array:
 def _hash_edges(source: Any, target: Any, low: Any, span: Any, out: Any) -> None:
     for i in range(source.size):
         a, b = np.uint64(min(source[i], target[i])), np.uint64(max(source[i], target[i]))
-        out[i] = low + _splitmix64(a ^ _splitmix64(b)) % span
+        out[i] = low + splitmix64(a ^ splitmix64(b)) % span
 
 
 def edge_weights(source: Array, target: Array, low: int, high: int, dtype: np.dtype[Any]) -> Array:

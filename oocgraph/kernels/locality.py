@@ -13,6 +13,7 @@ import numpy as np
 
 from oocgraph.compiled.intrinsics import atomic_add, atomic_min, load_acquire
 from oocgraph.compiled.load import Call
+from oocgraph.kernels.check import splitmix64
 
 UNUSED, OPEN = np.uint8(254), np.uint8(255)
 """Levels of vertices without edges, and of those that no cell has reached."""
@@ -24,19 +25,10 @@ SLOTS = 16
 
 
 @nb.njit(nogil=True, cache=True)
-def mixed(number: Any) -> Any:
-    """Hash a number: the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
-    x = np.uint64(number) + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-@nb.njit(nogil=True, cache=True)
 def sow(level: Any, cell: Any, mask: Any, first_cell: Any) -> Any:
     """Begin a cell at each open vertex whose hash has no bit of `mask`; returns the number of cells then."""
     for v in range(level.size):
-        if level[v] == OPEN and not mixed(v) & np.uint64(mask):
+        if level[v] == OPEN and not splitmix64(v) & np.uint64(mask):
             level[v], cell[v] = 0, first_cell
             first_cell += 1
     return first_cell
@@ -60,7 +52,7 @@ def spread(keys: Any, bits: Any, level: Any, cell: Any, current: Any, found: Any
 
 @nb.njit(nogil=True, cache=True)
 def _keep_near(near: Any, a: Any, b: Any) -> None:
-    place = np.int64(a) * SLOTS + np.int64(mixed(b) & np.uint64(SLOTS - 1))
+    place = np.int64(a) * SLOTS + np.int64(splitmix64(b) & np.uint64(SLOTS - 1))
     if b < load_acquire(near, place):
         atomic_min(near, place, b)
 
@@ -85,7 +77,7 @@ def group_cells(near: Any, sparseness: Any, group: Any, queue: Any) -> Any:
     group[:] = NO_CELL
     num, head, tail = 0, 0, 0
     for c in range(group.size):
-        if mixed(c) % np.uint64(sparseness) == 0:
+        if splitmix64(c) % np.uint64(sparseness) == 0:
             group[c], queue[tail] = num, c
             num += 1
             tail += 1

@@ -142,20 +142,6 @@ def take_marked(rows: Any, values: Any, out: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def put_marked(rows: Any, values: Any, target: Any) -> Any:
-    """Fill ``target[v]`` with ``values[i]`` for the i-th vertex `v` marked in `rows`, ascending; returns their number."""
-    one = np.uint64(1)
-    count = 0
-    for w in range(rows.size):
-        bits = rows[w]
-        while bits:
-            target[w * 64 + np.int64(trailing_zeros(bits))] = values[count]
-            count += 1
-            bits &= bits - one
-    return count
-
-
-@nb.njit(nogil=True, cache=True)
 def take_runs(first: Any, stop: Any, local: Any, piece: Any, piece_first: Any, out: Any) -> Any:
     """Copy the elements of own vertices from a piece of an array in store order to their local positions in `out`.
 

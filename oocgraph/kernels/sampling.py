@@ -17,7 +17,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.check import mix
+from oocgraph.kernels.check import mix, splitmix64
 from oocgraph.kernels.rows import find_class
 
 LARGE_SAMPLE = 512
@@ -34,7 +34,7 @@ def below(key: Any, draw: Any, stop: Any) -> Any:
 @nb.njit(nogil=True, cache=True)
 def key_of(seed: Any, vertex: Any) -> Any:
     """Return the key of a vertex."""
-    return mix(mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15)) ^ mix(np.uint64(vertex) + np.uint64(0xD1B54A32D192ED03)))
+    return mix(splitmix64(seed) ^ mix(np.uint64(vertex) + np.uint64(0xD1B54A32D192ED03)))
 
 
 @nb.njit(nogil=True, cache=True)

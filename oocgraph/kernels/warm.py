@@ -134,7 +134,6 @@ def _calls_of_parts(dtype: np.dtype[Any]) -> list[Call]:
         (partition.rank_words, (bits, rank)),
         (partition.to_global, (values, 1, numbers, numbers, numbers, values)),
         (partition.take_marked, (bits, values, values)),
-        (partition.put_marked, (bits, values, values)),
         (partition.take_runs, (numbers, numbers, numbers, values, 0, values)),
         (cpu.list_vertices, (bits, values)),
         (cpu.list_vertices, (bits, numbers)),

@@ -77,13 +77,6 @@ def take_marked(rows: Array, values: Array, out: Array) -> int:
     return int(marked.size)
 
 
-def put_marked(rows: Array, values: Array, target: Array) -> int:
-    """See `oocgraph.kernels.partition.put_marked`."""
-    marked = _marked(rows)
-    target[marked] = values[: marked.size]
-    return int(marked.size)
-
-
 def take_runs(first: Array, stop: Array, local: Array, piece: Array, piece_first: int, out: Array) -> int:
     """See `oocgraph.kernels.partition.take_runs`."""
     owned = _owned(first, stop)
