@@ -121,26 +121,34 @@ def count_ones(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
-@intrinsic
-def atomic_or(typing_context: Any, words: Any, index: Any, bits: Any) -> Any:
-    """``words[index] |= bits`` in one step; returns the old word. `words` is a contiguous uint64 array."""
+def _changed(operation: str) -> Any:
+    """Return the function ``(numbers, index, number)`` that changes ``numbers[index]`` by an operation of LLVM; it returns what it was."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        return builder.atomic_rmw("or", builder.gep(array.data, [args[1]]), args[2], "seq_cst")
+    @intrinsic
+    def change(typing_context: Any, numbers: Any, index: Any, number: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            return builder.atomic_rmw(operation, builder.gep(array.data, [args[1]]), args[2], "seq_cst")
 
-    return types.uint64(words, types.int64, types.uint64), codegen
+        return numbers.dtype(numbers, types.int64, numbers.dtype), codegen
+
+    return change
 
 
-@intrinsic
-def atomic_add(typing_context: Any, numbers: Any, index: Any, number: Any) -> Any:
-    """``numbers[index] += number`` in one step; returns the old number. `numbers` is a contiguous array of integers."""
+atomic_or = _changed("or")
+"""``words[index] |= bits`` in one step; returns the old word. `words` is a contiguous uint64 array."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        return builder.atomic_rmw("add", builder.gep(array.data, [args[1]]), args[2], "seq_cst")
+atomic_and = _changed("and")
+"""``words[index] &= bits`` in one step; returns the old word. `words` is a contiguous uint64 array."""
 
-    return numbers.dtype(numbers, types.int64, numbers.dtype), codegen
+atomic_add = _changed("add")
+"""``numbers[index] += number`` in one step; returns the old number. `numbers` is a contiguous array of integers."""
+
+atomic_min = _changed("min")
+"""Lower ``numbers[index]`` to `number`, if it is above it, in one step; returns the old number. `numbers` is contiguous, signed."""
+
+exchange = _changed("xchg")
+"""Set ``numbers[index]`` in one step; returns the old number. `numbers` is a contiguous array of integers."""
 
 
 @intrinsic
@@ -153,39 +161,6 @@ def compare_and_swap(typing_context: Any, numbers: Any, index: Any, expected: An
         return builder.extract_value(builder.cmpxchg(place, args[2], args[3], "seq_cst", "seq_cst"), 0)
 
     return numbers.dtype(numbers, types.int64, numbers.dtype, numbers.dtype), codegen
-
-
-@intrinsic
-def atomic_and(typing_context: Any, words: Any, index: Any, bits: Any) -> Any:
-    """``words[index] &= bits`` in one step; returns the old word. `words` is a contiguous uint64 array."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        return builder.atomic_rmw("and", builder.gep(array.data, [args[1]]), args[2], "seq_cst")
-
-    return types.uint64(words, types.int64, types.uint64), codegen
-
-
-@intrinsic
-def atomic_min(typing_context: Any, numbers: Any, index: Any, number: Any) -> Any:
-    """Lower ``numbers[index]`` to `number`, if it is above it, in one step; returns the old number. `numbers` is contiguous, signed."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        return builder.atomic_rmw("min", builder.gep(array.data, [args[1]]), args[2], "seq_cst")
-
-    return numbers.dtype(numbers, types.int64, numbers.dtype), codegen
-
-
-@intrinsic
-def exchange(typing_context: Any, numbers: Any, index: Any, number: Any) -> Any:
-    """Set ``numbers[index]`` in one step; returns the old number. `numbers` is a contiguous array of integers."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        return builder.atomic_rmw("xchg", builder.gep(array.data, [args[1]]), args[2], "seq_cst")
-
-    return numbers.dtype(numbers, types.int64, numbers.dtype), codegen
 
 
 @intrinsic
