@@ -27,7 +27,7 @@ from oocgraph.compiled.intrinsics import (
     set_chosen,
     trailing_zeros,
 )
-from oocgraph.kernels.rows import NO_HIT, find_class, next_class, read_pages, row_of, vertex_of_edge
+from oocgraph.kernels.rows import NO_HIT, find_class, next_class, read_pages, row_of, set_level, vertex_of_edge
 
 BATCH = 4096
 """Rows looked at together when reads are coalesced: 512 short rows do not fill a read of 128 KiB."""
@@ -192,10 +192,7 @@ def pull_heads(
                 while hits:
                     b = np.int64(trailing_zeros(hits))
                     hits &= hits - one
-                    if wide:
-                        level32[v0 + b] = level
-                    else:
-                        level8[v0 + b] = level
+                    set_level(level8, level32, wide, v0 + b, level)
         undecided[w] = misses
     return found, left
 
@@ -416,10 +413,7 @@ def pull_tails(
             if x >= 0:
                 v = batch_v[i]
                 parent[v] = x
-                if wide:
-                    level32[v] = level
-                else:
-                    level8[v] = level
+                set_level(level8, level32, wide, v, level)
                 atomic_or(visited, v >> 6, one << np.uint64(v & 63))
                 found += 1
     return found, total, 0
@@ -448,10 +442,7 @@ def pull_kept(tails: Any, entry0: Any, entry1: Any, frontier: Any, visited: Any,
             y = np.int64(kept_edges[j])
             if (frontier[y >> 6] >> np.uint64(y & 63)) & one:
                 parent[v] = y
-                if wide:
-                    level32[v] = level
-                else:
-                    level8[v] = level
+                set_level(level8, level32, wide, v, level)
                 visited[v >> 6] |= bit
                 break
     return decided
@@ -476,10 +467,7 @@ def _push_stretch(v: Any, edges: Any, start: Any, stop: Any, visited: Any, owned
         if owned is not None:
             at = np.int64(rank[x >> 6]) + np.int64(count_ones(owned[x >> 6] & (bit - np.uint64(1))))
         parent[at] = v
-        if wide:
-            level32[at] = level
-        else:
-            level8[at] = level
+        set_level(level8, level32, wide, at, level)
         found += 1
     return found
 
@@ -594,10 +582,7 @@ def _queue_stretch(
                 continue
             at = np.int64(rank[x >> 6]) + np.int64(count_ones(owned[x >> 6] & (bit - np.uint64(1))))
         parent[at] = v
-        if wide:
-            level32[at] = level
-        else:
-            level8[at] = level
+        set_level(level8, level32, wide, at, level)
     return size
 
 
@@ -699,10 +684,7 @@ def push_levels(
                             continue
                         at = np.int64(rank[x >> 6]) + np.int64(count_ones(owned[x >> 6] & (bit - one)))
                     parent[at] = v
-                    if wide:
-                        level32[at] = new_level
-                    else:
-                        level8[at] = new_level
+                    set_level(level8, level32, wide, at, new_level)
             while e < end:
                 if e - begin < num_planes:
                     stop = e + 1
@@ -839,10 +821,7 @@ def finish_search(w0: Any, w1: Any, num_vertices: Any, visited: Any, none: Any, 
             v = w * 64 + np.int64(trailing_zeros(open_bits))
             open_bits &= open_bits - np.uint64(1)
             parent[v] = none
-            if wide:
-                level32[v] = -1
-            else:
-                level8[v] = 255
+            set_level(level8, level32, wide, v, -1)  # 255 in one byte
 
 
 @nb.njit(nogil=True, cache=True)

@@ -214,6 +214,15 @@ def find_class(first: Any, v: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
+def set_level(level8: Any, level32: Any, wide: Any, v: Any, level: Any) -> None:
+    """Set the level of vertex `v` in the width in use."""
+    if wide:
+        level32[v] = level
+    else:
+        level8[v] = level
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
 def next_class(lookup: Any, c: Any, v: Any) -> Any:
     """Degree class of vertex `v`, which is `c` or one after it."""
     while c + 1 < lookup.first.size and v >= lookup.first[c + 1]:

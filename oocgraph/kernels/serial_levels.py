@@ -30,7 +30,7 @@ from oocgraph.kernels.cpu import (
     pull_heads,
     sample_heads,
 )
-from oocgraph.kernels.rows import Marks, find_class, row_of
+from oocgraph.kernels.rows import Marks, find_class, row_of, set_level
 
 FRONTIER, EDGES, LEVEL, ROWS, QUEUE, REACHED, REACHED_EDGES, IS_LISTED = range(8)
 """Progress of a search: vertices of the frontier, their edges, and its level; rows of the log in use; which queue lists the frontier;
@@ -69,10 +69,7 @@ def _push_queue(lookup: Any, near: Any, queue: Any, count: Any, next_queue: Any,
         for j in range(begin, size):
             x = next_queue[j]
             parent[x] = v
-            if wide:
-                level32[x] = level
-            else:
-                level8[x] = level
+            set_level(level8, level32, wide, x, level)
     return size
 
 
