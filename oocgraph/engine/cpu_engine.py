@@ -27,7 +27,7 @@ from oocgraph.engine.windows import pull_windows, push_windows
 from oocgraph.kernels import cpu
 from oocgraph.kernels.row_runs import load_row_runs
 from oocgraph.kernels.rows import NO_LONG_ROWS, ChunkFiles, new_long_rows, no_files
-from oocgraph.plan.direction import Choice, Facts
+from oocgraph.plan.direction import Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.store.gather import EdgeFiles, Gatherer
 from oocgraph.store.graph import CSRStore
@@ -349,10 +349,6 @@ class Engine(Closing):
         stored = state.reached_edges - self.store.count_dead_edges(is_reached)
         return stored if self.store.attributes.directed else (stored + self.store.count_self_loops(is_reached)) // 2
 
-    def has_found_targets(self, state: SearchState) -> bool:
-        """Whether all vertices at which the search stops are visited."""
-        return bool(are_marked(state.reached, state.targets).all())
-
     # What differs between a whole graph and a partition.
 
     def is_offered(self, state: SearchState, seconds: float) -> bool:
@@ -371,14 +367,6 @@ class Engine(Closing):
     def spread(self, state: SearchState, job: Job, call: Call, pieces: Sequence[tuple[int, int]]) -> list[Result]:
         """Return what `call` makes of pieces: in reading threads where the job has files, else in those that compute."""
         return self._run(job, call, pieces)
-
-    def begin_iteration(self, state: SearchState) -> None:
-        """Remember what is visited, and make room for the next level."""
-        raise NotImplementedError
-
-    def advance(self, state: SearchState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
-        """End an iteration and record its metrics."""
-        raise NotImplementedError
 
     def measure(self, state: SearchState) -> None:
         """Count again what has been reached."""

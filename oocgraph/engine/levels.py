@@ -9,11 +9,12 @@ Beamer, Asanovic, Patterson, "Direction-Optimizing Breadth-First Search", SC 201
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oocgraph.engine.state import SearchProgress
-from oocgraph.engine.steps import InProcess, Steps
+from oocgraph.engine.state import SearchProgress, are_marked
+from oocgraph.engine.steps import Steps
 from oocgraph.memory import device_bytes_read
 from oocgraph.plan import direction as rules
 from oocgraph.plan.direction import Choice
@@ -21,6 +22,10 @@ from oocgraph.progress import LEVEL, REACHED
 from oocgraph.results.search import Search, ThreadMetrics
 from oocgraph.team import Counts
 from oocgraph.types import Array, Direction, Progress, ignore_progress
+
+if TYPE_CHECKING:
+    from oocgraph.engine.device import DeviceRuntime
+    from oocgraph.engine.local import LocalRuntime
 
 MAX_DEPTH_LIMIT = np.iinfo(np.int32).max - 1
 """Largest level that a state can hold."""
@@ -30,7 +35,7 @@ FEW_PAGES = 64
 
 
 def search(
-    runtime: InProcess,
+    runtime: LocalRuntime | DeviceRuntime,
     sources: Array,
     *,
     direction: Direction = "auto",
@@ -48,14 +53,15 @@ def search(
 
 
 def _search(
-    runtime: InProcess, sources: Array, direction: Direction, depth_limit: int | None, targets: Array | None, progress: Progress
+    runtime: LocalRuntime | DeviceRuntime, sources: Array, direction: Direction, depth_limit: int | None, targets: Array | None,
+    progress: Progress,
 ) -> Search:  # fmt: skip
     device_began, before, began = device_bytes_read(), runtime.thread_counts, time.perf_counter()
     last_level = MAX_DEPTH_LIMIT if depth_limit is None else depth_limit
-    state = runtime.start(sources)
+    state: Any = runtime.start(sources)  # of the kind that this runtime takes
     if targets is not None:
         state.targets = targets
-    while state.frontier_size and state.level < last_level and not (state.targets.size and runtime.has_found_targets(state)):
+    while state.frontier_size and state.level < last_level and not (state.targets.size and are_marked(state.reached, state.targets).all()):
         if direction not in ("auto", "push") or runtime.little_levels(state, last_level, may_pull=direction == "auto"):
             loading = time.perf_counter()
             runtime.load_large_levels()

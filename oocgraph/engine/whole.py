@@ -16,7 +16,7 @@ from oocgraph.types import Array, Direction, Progress, ignore_progress
 
 
 class WholeGraph:
-    """A graph in this process, ready for searches: `oocgraph.engine.steps.InProcess`, and what `oocgraph.bfs` asks of every runtime."""
+    """A graph in this process, ready for searches: what `oocgraph.bfs` asks of every runtime."""
 
     client = None
     """The Dask client on whose workers it is: none."""
