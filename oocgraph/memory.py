@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from oocgraph.allocator import return_all_freed
-from oocgraph.config import parse_bytes
+from oocgraph.config import parse_bytes, settings
 from oocgraph.errors import BudgetError
 from oocgraph.machine import available_bytes, cgroup_limit_bytes, kernel_text, kib_of
 from oocgraph.pool import start
@@ -124,6 +124,11 @@ def effective_budget_bytes(requested: str | int | None) -> int:
     limit = cgroup_limit_bytes()
     wanted = parse_bytes(requested)
     return wanted if limit is None else min(wanted, int(CGROUP_SHARE * limit))
+
+
+def limit_bytes_of(memory_budget: str | int | None) -> int:
+    """Return the `effective_budget_bytes` of a call's parameter, whose default is the setting."""
+    return effective_budget_bytes(settings().memory_budget if memory_budget is None else memory_budget)
 
 
 def enough_memory(needed_bytes: int) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from oocgraph.arguments import check_whole, known_keywords
 from oocgraph.config import check_threads, parse_bytes, settings
 from oocgraph.errors import ArgumentError, ArgumentTypeError
-from oocgraph.memory import effective_budget_bytes
+from oocgraph.memory import limit_bytes_of
 from oocgraph.types import DeviceKind
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Resources:
     @property
     def limit_bytes(self) -> int:
         """Bytes that this process may hold."""
-        return effective_budget_bytes(self.memory_budget if self.memory_budget is not None else settings().memory_budget)
+        return limit_bytes_of(self.memory_budget)
 
 
 Resources.__init__ = known_keywords(Resources.__init__)  # type: ignore[method-assign]

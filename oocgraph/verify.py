@@ -30,11 +30,11 @@ import numpy as np
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.compiled.load import Call, load_kernels
-from oocgraph.config import num_cores, settings
+from oocgraph.config import num_cores
 from oocgraph.errors import ArgumentTypeError, CorruptStoreError, ValidationError
 from oocgraph.kernels import verify as rules
 from oocgraph.listing import Listed
-from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.memory import Budget, limit_bytes_of
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.bfs import BFSResult
 from oocgraph.store.arrays import decoded_bytes
@@ -168,7 +168,7 @@ def _thread_bytes(store: CSRStore) -> int:
 
 def _affordable(store: CSRStore, most: int, memory_budget: str | int | None) -> int:
     """Return the number of threads that the budget has room for."""
-    budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget))
+    budget = Budget(limit_bytes_of(memory_budget))
     budget.reserve("validation by one thread", validation_bytes(store))
     return 1 + min(most - 1, budget.available_bytes // _thread_bytes(store))
 

@@ -23,7 +23,7 @@ from oocgraph.bench.harness import Report, in_turn, paired_ratios, timed
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.semirings import semiring_of
-from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, effective_budget_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, limit_bytes_of
 from oocgraph.products.product import PARTS_PER_THREAD, load_kernel, multiply, multiply_streamed
 from oocgraph.resources import Resources
 from oocgraph.sparse.balanced import balanced_partition
@@ -77,7 +77,7 @@ def bench_spmv(
     if not store.attributes.num_stored_edges:
         raise OocGraphError(f"{store.url}: the graph has no edge; measure a graph with edges")
     threads = threads or settings().threads
-    limit_bytes = effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget)
+    limit_bytes = limit_bytes_of(memory_budget)
     import scipy.sparse  # noqa: F401 - loaded before memory is counted
 
     load_libraries(store)

@@ -25,11 +25,10 @@ from oocgraph.arrays.cusparse import cusparse_product
 from oocgraph.bench.gpu_rates import measure_device
 from oocgraph.bench.harness import Report, in_turn, paired_ratios, timed
 from oocgraph.bench.spmv import TOLERANCE, matrix_of
-from oocgraph.config import settings
 from oocgraph.engine.opened import Unopened
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.semirings import semiring_of
-from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.memory import Budget, limit_bytes_of
 from oocgraph.products.device_matrix import DeviceMatrix
 from oocgraph.products.device_product import DeviceShare
 from oocgraph.sparse.balanced import balanced_partition
@@ -79,7 +78,7 @@ def bench_spmv_on_devices(
     """
     if not store.attributes.num_stored_edges:
         raise OocGraphError(f"{store.url}: the graph has no edge; measure a graph with edges")
-    budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget))
+    budget = Budget(limit_bytes_of(memory_budget))
     budget.reserve("the matrix in memory, and its transpose", store.attributes.num_stored_edges * (2 * (8 + 8) + 8) + 64 * store.num_rows)
     matrix, x = matrix_of(store), np.random.default_rng(1).random(store.num_rows)
     expected, is_gpu = matrix @ x, isinstance(devices[0], CudaDevice)

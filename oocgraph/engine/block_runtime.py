@@ -22,7 +22,7 @@ from oocgraph.engine.whole import WholeGraph
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import blocks as kernels
 from oocgraph.kernels import relax
-from oocgraph.memory import Budget, device_bytes_read, effective_budget_bytes
+from oocgraph.memory import Budget, device_bytes_read, limit_bytes_of
 from oocgraph.progress import watched
 from oocgraph.results.search import Iteration, Search
 from oocgraph.store.graph import CSRStore
@@ -36,7 +36,6 @@ class BlockRuntime(WholeGraph, Closing):
     """A graph ready for searches by blocks. Use `BlockRuntime.open` in a ``with`` statement."""
 
     planes_resident = 0
-    device_metrics: dict[str, Any] = {}  # noqa: RUF012 - there is no GPU
 
     def __init__(self, store: CSRStore, budget: Budget, *, threads: int) -> None:
         began = perf_counter()
@@ -63,16 +62,9 @@ class BlockRuntime(WholeGraph, Closing):
             rows = kernels.empty_rows()
             load_kernel(kernels.count_reached, (rows, np.empty(0, np.int32), NOT_REACHED))
         knobs = settings()
-        budget = Budget(
-            effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget), following_bytes=following_bytes
-        )
+        budget = Budget(limit_bytes_of(memory_budget), following_bytes=following_bytes)
         allow_for_result(budget, store)
         return cls(store, budget, threads=threads or knobs.threads)
-
-    @property
-    def memory_budget(self) -> int:
-        """Bytes the process may hold."""
-        return self.budget.limit_bytes
 
     def close(self) -> None:
         """Close files; closing again does nothing."""

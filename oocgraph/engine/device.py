@@ -23,7 +23,7 @@ from oocgraph.engine.whole import WholeGraph
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels import warm
 from oocgraph.kernels.gpu import GpuKernels
-from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.memory import Budget, limit_bytes_of
 from oocgraph.plan.direction import Choice
 from oocgraph.progress import watched
 from oocgraph.store.graph import CSRStore, open_graph
@@ -38,7 +38,6 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
 
     arrays: DeviceArrays
     result_memory: ResultMemory
-    budget: Budget
     device_limit: int
     road: bool
     device_bytes: int
@@ -101,7 +100,7 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
             assert device is not None
         _check_width(store)
         limit = device_limit_bytes(device, device_memory_budget if device_memory_budget is not None else knobs.device_memory_budget)
-        budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget))
+        budget = Budget(limit_bytes_of(memory_budget))
         io_threads = io_threads or knobs.io_threads
         with watched(progress) as shown:
             warm.load_search_kernels(store.attributes.index_dtype, shown, device=True)
@@ -121,11 +120,6 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
         runtime.budget, runtime.device_limit = budget, limit
         runtime.road, runtime.device_bytes = loaded.residency.road, loaded.residency.device_bytes
         return runtime
-
-    @property
-    def memory_budget(self) -> int:
-        """Bytes of host memory that the process may hold."""
-        return self.budget.limit_bytes
 
     @property
     def load_seconds(self) -> float:

@@ -27,7 +27,7 @@ from oocgraph.errors import BudgetError
 from oocgraph.kernels import cpu, serial_levels, warm
 from oocgraph.kernels.rows import NO_LONG_ROWS
 from oocgraph.kernels.serial_levels import LOG_COLUMNS
-from oocgraph.memory import Budget, effective_budget_bytes, host_bytes
+from oocgraph.memory import Budget, host_bytes, limit_bytes_of
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY, Residency
 from oocgraph.progress import watched
@@ -133,7 +133,7 @@ class LocalRuntime(WholeGraph, Engine):
         knobs = settings()
         load_libraries(store)
         with watched(progress) as shown:
-            limit = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
+            limit = limit_bytes_of(memory_budget)
             only_tiny = _may_load_later(store, limit)
             warm.load_search_kernels(store.attributes.index_dtype, shown, only_tiny=only_tiny)
         budget = Budget(limit, following_bytes=following_bytes)
@@ -157,7 +157,7 @@ class LocalRuntime(WholeGraph, Engine):
         """Whether a budget holds all edges, as of now; arguments as of `open`."""
         knobs = settings()
         load_libraries(store)
-        limit = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
+        limit = limit_bytes_of(memory_budget)
         warm.load_search_kernels(store.attributes.index_dtype, ignore_progress, only_tiny=_may_load_later(store, limit))
         budget = Budget(limit)
         loading = Loading(threads or knobs.threads, io_threads or knobs.io_threads, BUFFER_BYTES, max_planes)
@@ -226,11 +226,6 @@ class LocalRuntime(WholeGraph, Engine):
             super().finish(state)
 
     @property
-    def memory_budget(self) -> int:
-        """Bytes the process may hold."""
-        return self.budget.limit_bytes
-
-    @property
     def resident(self) -> Mapping[str, Array]:
         """Beginnings of arrays of the store that are in host memory, by name."""
         group, graph = self.store.pull_group, self.graph
@@ -239,11 +234,6 @@ class LocalRuntime(WholeGraph, Engine):
             f"{group}/indices": graph.pull.resident,
             f"{group}/planes/indices": graph.pull.heads.edges,
         }
-
-    @property
-    def device_metrics(self) -> dict[str, Any]:
-        """Nothing: there is no GPU."""
-        return {}
 
     def results(self, state: SearchState) -> tuple[Array, Array]:
         """Return parent and level."""

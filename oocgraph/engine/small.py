@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from oocgraph.closing import Closing
-from oocgraph.config import settings
 from oocgraph.engine.afterwards import allow_for_result
 from oocgraph.engine.few import FOUND_BYTES, search_few
 from oocgraph.engine.levels import MAX_DEPTH_LIMIT
@@ -15,7 +14,7 @@ from oocgraph.engine.local import LocalRuntime
 from oocgraph.engine.whole import WholeGraph
 from oocgraph.kernels.few import FIRST_ROOM
 from oocgraph.kernels.rows import explicit_rows
-from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.memory import Budget, limit_bytes_of
 from oocgraph.results.search import Search
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array, Direction, Progress, ignore_progress
@@ -38,24 +37,15 @@ class SmallRuntime(WholeGraph, Closing):
 
     load_seconds = 0.0
     planes_resident = 0
-    device_metrics: Mapping[str, Any] = {}
 
     def __init__(self, store: CSRStore, *, memory_budget: str | int | None = None, following_bytes: int = 0, **options: Any) -> None:
         self.store, self.lifetime = store, Lifetime(store.url)
-        self.budget = Budget(
-            effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget),
-            following_bytes=following_bytes,
-        )
+        self.budget = Budget(limit_bytes_of(memory_budget), following_bytes=following_bytes)
         allow_for_result(self.budget, store)
         self.budget.reserve_all({"searches": FOUND_BYTES * max(FIRST_ROOM, store.num_rows)})
         self._rows, self._near = explicit_rows(store.array("out/indptr").held), store.array("out/indices").held
         self._options = {"memory_budget": memory_budget, **options}
         self._large: LocalRuntime | None = None
-
-    @property
-    def memory_budget(self) -> int:
-        """Bytes the process may hold."""
-        return self.budget.limit_bytes
 
     @property
     def resident(self) -> Mapping[str, Array]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oocgraph.engine import levels
+from oocgraph.memory import Budget
 from oocgraph.resources import Resources
 from oocgraph.results.search import Search
 from oocgraph.store.graph import CSRStore
@@ -17,6 +18,9 @@ from oocgraph.types import Array, Direction, Progress, ignore_progress
 
 class WholeGraph:
     """A graph in this process, ready for searches: what `oocgraph.bfs` asks of every runtime."""
+
+    budget: Budget
+    """Of host memory."""
 
     client = None
     """The Dask client on whose workers it is: none."""
@@ -56,6 +60,16 @@ class WholeGraph:
     @property
     def resident(self) -> Mapping[str, Array]:
         """Beginnings of arrays of the store that are in host memory, by name."""
+        return {}
+
+    @property
+    def memory_budget(self) -> int:
+        """Bytes of host memory that the process may hold."""
+        return self.budget.limit_bytes
+
+    @property
+    def device_metrics(self) -> dict[str, Any]:
+        """``device``, and what of its memory is used; empty without a GPU."""
         return {}
 
     @property

@@ -15,7 +15,7 @@ from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.arrow import load_tables
 from oocgraph.compiled.load import load_kernels
-from oocgraph.config import num_cores, settings
+from oocgraph.config import num_cores
 from oocgraph.errors import OutputError
 from oocgraph.export.csr_files import GAPBS, check_gapbs, write_npz, write_sg
 from oocgraph.export.edge_tables import charge_tables
@@ -25,7 +25,7 @@ from oocgraph.export.parquet import write_parquet
 from oocgraph.export.text import charge_matrix, write_matrix, write_table_text
 from oocgraph.external_sort.workers import Workers
 from oocgraph.listing import Listed
-from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes, with_threads_that_fit
+from oocgraph.memory import SLACK_BYTES, Budget, limit_bytes_of, with_threads_that_fit
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.store.atomic_output import AtomicOutput
@@ -198,7 +198,7 @@ def _charged(store: CSRStore, form: str, order: Order, column: str | None, memor
         load_tables()
     elif sorts:
         load_kernels(input_order_calls(store, column))
-    budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget))
+    budget = Budget(limit_bytes_of(memory_budget))
     with budget.all_or_none():
         budget.reserve("threads and compiled code", SLACK_BYTES)
         if form in EDGE_LISTS:

@@ -18,9 +18,9 @@ from oocgraph.config import settings
 from oocgraph.errors import OutputError, StoreError
 from oocgraph.ingest.build import BuildReport, build_with_report, reading_options, report_of
 from oocgraph.ingest.build_job import BuildOptions, Phase
-from oocgraph.ingest.merge_job import check_alike, check_order, check_room, check_source, in_store, limit_of, load_merge, merge_and_publish
+from oocgraph.ingest.merge_job import check_alike, check_order, check_room, check_source, in_store, load_merge, merge_and_publish
 from oocgraph.ingest.sources import open_requested
-from oocgraph.memory import PeakSampler
+from oocgraph.memory import PeakSampler, limit_bytes_of
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.store.graph import CSRStore, open_graph
@@ -197,7 +197,7 @@ def append_with_report(
     options = replace(options, dtypes={(options.weight_column or WEIGHT) if name == WEIGHT else name: kinds[name] for name in kinds})
     edges = open_requested(source, options)
     check_source(store, edges)
-    limit = limit_of(options)
+    limit = limit_bytes_of(options.memory_budget)
     store.confirm()
 
     def check_unchanged() -> None:
@@ -238,7 +238,7 @@ def merge_with_report(
     first, second = open_graph(graph), open_graph(other)
     check_order(first)
     check_alike(first, second)
-    options, limit = in_store(first, options), limit_of(options)
+    options, limit = in_store(first, options), limit_bytes_of(options.memory_budget)
     kept = kept_bytes_of(limit, options.threads or settings().threads)
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory(kept):
         load_merge(first, shown)

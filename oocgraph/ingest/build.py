@@ -35,7 +35,7 @@ from oocgraph.kernels.join import hash_join_calls
 from oocgraph.kernels.packed_keys import packing_calls
 from oocgraph.kernels.strings import string_calls
 from oocgraph.listing import Listed
-from oocgraph.memory import Budget, PeakSampler, bytes_before, effective_budget_bytes, with_threads_that_fit
+from oocgraph.memory import Budget, PeakSampler, bytes_before, limit_bytes_of, with_threads_that_fit
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.sorting import load_sorts
@@ -223,7 +223,7 @@ def _build_in_memory(source: Any, options: BuildOptions, progress: ProgressOptio
     edges = opened_edges(source, options)
     with watched(progress) as shown:
         load_kernels(memory_build_calls([np.dtype(kind) for kind in edges.columns.values() if kind != "string"]), shown)
-        limit = effective_budget_bytes(settings().memory_budget if options.memory_budget is None else options.memory_budget)
+        limit = limit_bytes_of(options.memory_budget)
         return build_from_source(edges, options, Budget(limit), shown)
 
 
@@ -304,7 +304,7 @@ def build_with_report(
     edges = opened_edges(source, options)
     payload = choose_payload(edges, options.duplicates)
     configured = settings()
-    limit = effective_budget_bytes(configured.memory_budget if options.memory_budget is None else options.memory_budget)
+    limit = limit_bytes_of(options.memory_budget)
     threads = options.threads or configured.threads
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory(kept_bytes_of(limit, threads)):
         load_build(options.codec, shown, id_kind=edges.id_kind, dtypes=payload.binned)

@@ -38,7 +38,7 @@ from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.merge_steps import id_kind_of, merge_steps, vertex_bytes
 from oocgraph.ingest.stored_rows import StoredRows, rows_bytes
 from oocgraph.kernels.append import merge_calls
-from oocgraph.memory import Budget, bytes_before, effective_budget_bytes, with_threads_that_fit
+from oocgraph.memory import Budget, bytes_before, with_threads_that_fit
 from oocgraph.store.edge_columns import column_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.id_order import id_column
@@ -153,11 +153,6 @@ def _check_columns(store: CSRStore, columns: dict[str, str], where: str) -> None
             raise InputError(f"{where}: it has the {label}, and {store.url} has none; leave it out, or build all edges again with it")
         if columns[name] != wanted[name]:
             raise InputError(f"{where}: its {label} is {columns[name]}, that of {store.url} {wanted[name]}; convert it")
-
-
-def limit_of(options: BuildOptions) -> int:
-    """Return the memory budget in bytes."""
-    return effective_budget_bytes(settings().memory_budget if options.memory_budget is None else options.memory_budget)
 
 
 def load_merge(store: CSRStore, progress: Progress = ignore_progress) -> None:

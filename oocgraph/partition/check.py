@@ -14,9 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from oocgraph.allocator import returned_memory
-from oocgraph.config import settings
 from oocgraph.errors import CorruptStoreError
-from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, limit_bytes_of
 from oocgraph.store.arrays import StoredArray, decoded_bytes
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
@@ -86,10 +85,9 @@ def check_partitions(
             f"{partitions.url} are not partitions of {store.url}, but of {partitions.attributes.graph}; name that graph"
         )
     load_libraries(store)
-    requested = memory_budget if memory_budget is not None else settings().memory_budget
     local = sum(part.num_vertices + part.num_isolated + part.num_mirrors for part in partitions)
     with returned_memory():
-        budget = Budget(effective_budget_bytes(requested))
+        budget = Budget(limit_bytes_of(memory_budget))
         budget.reserve("what is compared", _held_bytes(store, partitions.attributes.read, local))
         block_entries = min(BLOCK_ENTRIES, MIN_BLOCK_ENTRIES + budget.available_bytes // EDGE_BYTES)
         return _check(partitions, store, block_entries, progress)

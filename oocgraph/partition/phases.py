@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from oocgraph.config import settings
-from oocgraph.memory import effective_budget_bytes
+from oocgraph.memory import limit_bytes_of
 from oocgraph.partition import cusp, finish, local_ids
 from oocgraph.partition.cusp_spec import CuspSpec
 from oocgraph.partition.stage import EndedError, Stage
@@ -33,9 +33,7 @@ BY_BLOCKS = frozenset({"masters", "edges", "construct"})
 
 def make_stage(spec: CuspSpec) -> Stage:
     """Make what this process keeps for a partitioning."""
-    knobs = settings()
-    requested = spec.memory_budget if spec.memory_budget is not None else knobs.memory_budget
-    return Stage(spec, threads=spec.threads or knobs.threads, limit_bytes=effective_budget_bytes(requested))
+    return Stage(spec, threads=spec.threads or settings().threads, limit_bytes=limit_bytes_of(spec.memory_budget))
 
 
 def close(stage: Stage) -> None:

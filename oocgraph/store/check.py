@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.compiled.load import load_kernels
-from oocgraph.config import num_cores, settings
+from oocgraph.config import num_cores
 from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.listing import Listed
-from oocgraph.memory import SLACK_BYTES, Budget, bytes_before, effective_budget_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, bytes_before, limit_bytes_of
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.store.check_pages import READ_BYTES, check_array
@@ -110,7 +110,7 @@ def check_within(store: CSRStore, resources: Resources, *, following_bytes: int 
 
 def _affordable(store: CSRStore, most: int, memory_budget: str | int | None, following_bytes: int) -> int:
     """Load what is needed, and return the number of threads that the budget has room for."""
-    budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget), baseline_bytes=0)
+    budget = Budget(limit_bytes_of(memory_budget), baseline_bytes=0)
     one, two = 2 * READ_BYTES, 4 * READ_BYTES
     try:
         load_libraries(store)

@@ -16,11 +16,10 @@ import numpy as np
 
 from oocgraph.allocator import returned_memory
 from oocgraph.arrow import NUM_VERTICES_KEY, from_numbers, load_tables
-from oocgraph.config import settings
 from oocgraph.errors import OutputError
 from oocgraph.external_sort.workers import Workers
 from oocgraph.ingest.generators.generated import GeneratedEdges
-from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.memory import Budget, limit_bytes_of
 from oocgraph.progress import watched
 from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.outputs import local_path
@@ -79,7 +78,7 @@ def write_edges(
     if place.suffix == ".parquet":
         load_tables()
     source.edges(0, min(1, source.num_positions))  # compiles, or loads, what makes edges
-    budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget))
+    budget = Budget(limit_bytes_of(memory_budget))
     budget.reserve("blocks of edges", BLOCK_BYTES + (GROUP_BYTES if place.suffix == ".parquet" else 0))
     with returned_memory(), AtomicOutput(place, overwrite=overwrite) as staged, watched(progress) as shown:
         num_edges = writers[place.suffix](source, staged.path, shown)
