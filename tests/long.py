@@ -58,4 +58,6 @@ def main(reports: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        sys.exit("give the reports of both parts of the suite: " + __doc__.partition("::")[2])
     main(sys.argv[1:])
