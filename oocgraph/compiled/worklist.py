@@ -33,8 +33,8 @@ from oocgraph.types import Array
 LINE = 8
 """Words in a line of a processor's cache."""
 
-(CHUNK_ITEMS, NUM_THREADS, NUM_PACKAGES, NUM_BAGS, LISTS, LOG, MAPS, OPEN, RECENT, CHUNKS) = range(10)
-"""Where the header has what: sizes, and where parts begin."""
+(CHUNK_ITEMS, NUM_THREADS, NUM_PACKAGES, NUM_BAGS, PERIOD, LISTS, LOG, MAPS, OPEN, RECENT, CHUNKS) = range(11)
+"""Where the header has what: sizes; how many items a thread takes before it looks for an earlier bucket, less one; where parts begin."""
 
 FREE, VERSION, LOG_LOCK, THREADS = 2 * LINE, 3 * LINE, 4 * LINE, 5 * LINE
 """Words that threads share: the stack of chunks (``tag << 40 | chunk``), how many bags there are, the lock of the log; and where what each
@@ -90,7 +90,9 @@ def words_needed(num_items: int, chunk_items: int, num_threads: int, num_package
     return int(_layout(num_items, chunk_items, num_threads, num_packages, num_bags)[-1])
 
 
-def new_list(num_items: int, chunk_items: int, packages: Sequence[int], *, num_bags: int = MAX_BAGS, room: Array | None = None) -> Array:
+def new_list(
+    num_items: int, chunk_items: int, packages: Sequence[int], *, num_bags: int = MAX_BAGS, period: int = 0, room: Array | None = None,
+) -> Array:  # fmt: skip
     """Return an empty list.
 
     Parameters
@@ -103,6 +105,8 @@ def new_list(num_items: int, chunk_items: int, packages: Sequence[int], *, num_b
         Package of each thread, 0 and up.
     num_bags
         Buckets that have a bag of their own.
+    period
+        How many items a thread takes before it looks for an earlier bucket, a power of two; 0: as many as its bag has.
     room : (words_needed(...),) int64
         Where it is put; by default a new array.
     """
@@ -110,7 +114,7 @@ def new_list(num_items: int, chunk_items: int, packages: Sequence[int], *, num_b
     *parts, num_chunks, num_words = _layout(num_items, chunk_items, num_threads, num_packages, num_bags)
     words = np.empty(num_words, np.int64) if room is None else room
     words[: parts[-1]] = 0
-    words[: CHUNKS + 1] = chunk_items, num_threads, num_packages, num_bags, *parts
+    words[: CHUNKS + 1] = chunk_items, num_threads, num_packages, num_bags, (period or 2**62) - 1, *parts
     at = words[THREADS : THREADS + num_threads * THREAD_WORDS].reshape(num_threads, THREAD_WORDS)
     at[:, PACKAGE], at[:, LEADER] = packages, [packages.index(package) for package in packages]
     at[:, BAG], at[:, SCAN] = -1, EARLIEST
@@ -381,7 +385,7 @@ def make_operations(pause: Any, compiled: Callable[..., Any]) -> Operations:
         """Take an item of the thread's bag, or else of the earliest that has one."""
         line = THREADS + t * THREAD_WORDS
         bag = word_at(w, line + BAG)
-        if bag >= 0:
+        if bag >= 0 and (word_at(w, line + POPPED) + 1) & word_at(w, PERIOD):
             chunk = chunk_of(w, t, bag, line + PUT)
             if chunk:
                 return True, take(w, t, chunk)
@@ -410,7 +414,7 @@ def make_operations(pause: Any, compiled: Callable[..., Any]) -> Operations:
         popped, chunk = word_at(w, line + POPPED), word_at(w, line + TAKE)
         pause(w, t)
         release_word(w, line + DONE, popped)
-        if chunk:
+        if chunk and (popped + 1) & word_at(w, PERIOD):
             count, i = word_at(w, chunk + COUNT), word_at(w, chunk + BEGIN)
             if count:
                 set_word(w, chunk + BEGIN, i + 1 if i + 1 < word_at(w, CHUNK_ITEMS) else 0)

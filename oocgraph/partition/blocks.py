@@ -73,15 +73,17 @@ class Blocks:
 
 
 def cut_blocks(
-    store: CSRStore, group: str, num_readers: int, *, max_rows: int, round_vertices: int | None = None,
-    max_entries: int = BLOCK_ENTRIES,
+    store: CSRStore, group: str, num_readers: int, *, vertex_weight: float, edge_weight: float, max_rows: int,
+    round_vertices: int | None = None, max_entries: int = BLOCK_ENTRIES,
 ) -> Blocks:  # fmt: skip
     """Cut the rows of a group into blocks and share them out.
 
     Parameters
     ----------
     num_readers
-        At least 1; each gets a contiguous range with about as many entries.
+        At least 1; each gets a contiguous range.
+    vertex_weight, edge_weight
+        What counts as work where ranges are made equal.
     max_rows, max_entries
         Largest block; a longer row is a block alone.
     round_vertices
@@ -103,8 +105,11 @@ def cut_blocks(
     """
     n, indptr = store.num_rows, StoredSlice(store.array(f"{group}/indptr"))
 
-    shares = [int(indptr[n]) * r / num_readers for r in range(1, num_readers)]
-    ranges = np.maximum.accumulate([0, *(bisect_left(range(n + 1), share, key=lambda v: int(indptr[v])) for share in shares), n])
+    def weight(v: int) -> float:
+        return edge_weight * int(indptr[v]) + vertex_weight * v
+
+    shares = [weight(n) * r / num_readers for r in range(1, num_readers)]
+    ranges = np.maximum.accumulate([0, *(bisect_left(range(n + 1), share, key=weight) for share in shares), n])
     first_row, first_entry, rounds = [0], [0], list[int]()
     ends = ranges[1:] if round_vertices is not None else np.array([n])
     for start, stop in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):

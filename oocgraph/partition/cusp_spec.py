@@ -6,11 +6,12 @@ by name, to be reserved before anything is read.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from oocgraph.arguments import check_whole
+from oocgraph.arguments import check_whole, is_number
 from oocgraph.errors import ArgumentError
 from oocgraph.partition.blocks import PIECE_ROWS, Blocks
 from oocgraph.partition.policy import CompiledPolicy, Policy
@@ -48,6 +49,8 @@ class PartitionOptions:
         Edge columns that go along.
     transposed : bool
         Whether each part gets the other lists too.
+    vertex_weight, edge_weight : float
+        What counts as work where readers get equal shares.
     round_vertices : int
         Vertices between two exchanges of states.
     threads : int or None
@@ -68,6 +71,8 @@ class PartitionOptions:
     read: Literal["out", "in"] = "out"
     columns: tuple[str, ...] = ()
     transposed: bool = False
+    vertex_weight: float = 0.0
+    edge_weight: float = 1.0
     round_vertices: int = ROUND_VERTICES
     threads: int | None = None
     memory_budget: str | int | None = None
@@ -76,6 +81,11 @@ class PartitionOptions:
     def __post_init__(self) -> None:
         if self.read not in ("out", "in"):
             raise ArgumentError(f"read is {self.read!r}; it must be out or in")
+        weights: tuple[Any, Any] = self.vertex_weight, self.edge_weight
+        if not (all(is_number(one) and one >= 0 for one in weights) and 0 < sum(weights) < math.inf):
+            raise ArgumentError(
+                f"vertex_weight is {weights[0]!r}, edge_weight {weights[1]!r}; they must be numbers: finite, not negative and not both 0"
+            )
         check_whole("round_vertices", self.round_vertices, least=1)
         if self.threads is not None:
             check_whole("threads", self.threads, least=1)

@@ -82,8 +82,8 @@ def _spec(store: CSRStore, options: PartitionOptions, executor: PhaseExecutor, r
     compiled = compile_policy(options.policy)
     in_rounds = compiled.has_master_state or compiled.uses_masters or compiled.has_edge_state
     blocks = cut_blocks(
-        store, group, executor.num_readers, max_rows=max(1, BLOCK_ROWS // options.num_partitions),
-        round_vertices=options.round_vertices if in_rounds else None,
+        store, group, executor.num_readers, vertex_weight=options.vertex_weight, edge_weight=options.edge_weight,
+        max_rows=max(1, BLOCK_ROWS // options.num_partitions), round_vertices=options.round_vertices if in_rounds else None,
     )  # fmt: skip
     return CuspSpec(
         url=store.place,

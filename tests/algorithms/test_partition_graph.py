@@ -189,8 +189,13 @@ class TestArguments:
             ({"round_vertices": 1.5}, "round_vertices is 1.5"),
             ({"threads": 0}, "threads is 0; it must be a whole number, 1 or more"),
             ({"threads": -1}, "threads is -1"),
+            ({"vertex_weight": "1"}, "vertex_weight is '1'"),
             ({"columns": "weight"}, "columns is 'weight'; it must be a list of different names"),
             ({"columns": ["cost", "cost"]}, "list of different names"),
+            ({"edge_weight": -1.0}, "edge_weight -1.0"),
+            ({"edge_weight": 0.0}, "not negative and not both 0"),
+            ({"vertex_weight": float("nan")}, "finite"),
+            ({"vertex_weight": float("inf")}, "finite"),
             ({"columns": ["cost"]}, "has no edge column 'cost'; it has none"),
         ],
     )

@@ -10,7 +10,7 @@ import pytest
 
 import oocgraph
 from oocgraph import ArgumentError, BudgetError, Resources, sssp
-from oocgraph.cluster import block_rounds, worker_paths
+from oocgraph.cluster import supersteps, worker_paths
 from oocgraph.config import setting
 from oocgraph.engine import blocks
 from oocgraph.memory import host_bytes
@@ -36,7 +36,7 @@ def small_blocks(monkeypatch):
 def way(request, monkeypatch):
     """Have workers share memory, work for a moment alone in each step, or exchange messages."""
     if request.param == "paused":
-        monkeypatch.setattr(block_rounds, "HOP_SECONDS", 0.0)
+        monkeypatch.setattr(supersteps, "HOP_SECONDS", 0.0)
     with setting("exchange", "messages" if request.param == "messages" else "windows"):
         yield request.param
 

@@ -139,7 +139,7 @@ def test_workers_without_a_gpu(two_workers, small):
     client.run(without_driver)
     with pytest.raises(DeviceError, match=r"worker tcp://.*: no NVIDIA driver is found"):
         oocgraph.bfs(store, 5, client=client, resources=Resources(device="cuda"))
-    with pytest.raises(OocGraphError, match=r"device_memory_budget was given.* on a GPU; worker tcp://.*no NVIDIA driver"):
+    with pytest.raises(OocGraphError, match=r"device_memory_budget is given.* on a GPU; worker tcp://.*no NVIDIA driver"):
         oocgraph.bfs(store, 5, client=client, resources=Resources(device_memory_budget="1G"))
     with pytest.raises(OocGraphError, match="device is 'tpu'"):
         oocgraph.bfs(store, 5, client=client, resources=Resources(device="tpu"))

@@ -44,7 +44,7 @@ class Stored:
 
 
 def cut(store, readers=1, **options):
-    return cut_blocks(store, "out", readers, **{"max_rows": 1 << 30, **options})
+    return cut_blocks(store, "out", readers, **{"vertex_weight": 0.0, "edge_weight": 1.0, "max_rows": 1 << 30, **options})
 
 
 LENGTHS = st.lists(st.sampled_from([0, 0, 1, 2, 7, 40]), min_size=1, max_size=50)
@@ -77,14 +77,15 @@ def test_every_row_is_in_one_block(monkeypatch, lengths, readers, max_rows, max_
         assert all(size <= round_vertices for size in sizes)
 
 
-def test_readers_get_equal_numbers_of_entries():
+@pytest.mark.parametrize(("edge_weight", "vertex_weight"), [(1.0, 0.0), (0.0, 1.0), (1.0, 10.0)])
+def test_readers_get_equal_weight(edge_weight, vertex_weight):
     """As near as blocks of at most 8 entries or 4 rows allow."""
     lengths = np.random.default_rng(1).integers(0, 5, 1000)
     for readers in (2, 3, 7):
-        found = cut(Rows(lengths), readers, max_rows=4, max_entries=8)
-        entries = np.diff(found.first_entry)
-        shares = [entries[found.reader == r].sum() for r in range(readers)]
-        assert max(shares) - min(shares) <= 2 * entries.max() + 1
+        found = cut(Rows(lengths), readers, edge_weight=edge_weight, vertex_weight=vertex_weight, max_rows=4, max_entries=8)
+        weight = edge_weight * np.diff(found.first_entry) + vertex_weight * np.diff(found.first_row)
+        shares = [weight[found.reader == r].sum() for r in range(readers)]
+        assert max(shares) - min(shares) <= 2 * weight.max() + edge_weight + vertex_weight
 
 
 def test_more_readers_than_vertices():
@@ -103,5 +104,5 @@ def test_of_a_stored_graph(tmp_path, codec):
     reference_build(*random_edges(1), tmp_path / "g", directed=True)
     store = open_graph(tmp_path / "g") if codec == "none" else rewrite(tmp_path / "g", tmp_path / "z", codec=codec)
     for group in ("out", "in"):
-        found = cut_blocks(store, group, 2, max_rows=1 << 30, max_entries=20)
+        found = cut_blocks(store, group, 2, vertex_weight=0.0, edge_weight=1.0, max_rows=1 << 30, max_entries=20)
         np.testing.assert_array_equal(store.read(f"{group}/indptr")[found.first_row], found.first_entry)
