@@ -128,8 +128,9 @@ def test_x_may_be_any_sequence_and_is_not_changed():
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_progress_counts_the_edges_up_to_all(tmp_path, threads):
-    """One thread reports each piece; of several, the one that called does, and the end is reported in any case."""
+def test_progress_counts_the_edges_up_to_all(tmp_path, monkeypatch, threads):
+    """A thread that is alone reports each piece; of several, the one that called does, and the end is reported in any case."""
+    monkeypatch.setattr(edge_stream, "READ_AHEAD", 0)
     reference_build(*random_edges(4), tmp_path / "g")
     store, seen = open_graph(tmp_path / "g"), []
     spmv(store, np.ones(store.num_vertices), progress=lambda *call: seen.append(call), resources=Resources(threads=threads))
