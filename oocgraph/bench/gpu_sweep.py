@@ -81,7 +81,7 @@ class SweepRuntime(DeviceRuntime):
                 device.copy(edges, buffer, self._copies)
                 device.record(self._copied[at], self._copies)
                 device.wait(stream, self._copied[at])
-                self.kernels.pull_resident(pull.lookup, 0, buffer, first, a.frontier, a.visited, a.undecided, a.found, state.marks)
+                self.kernels.pull_lists(pull.lookup, 0, buffer, first, a.frontier, a.visited, a.undecided, a.found, state.marks)
                 device.record(self._taken[at], stream)
                 self._link_bytes += edges.nbytes
         return 0

@@ -229,9 +229,10 @@ class DeviceEngine(Closing):
                 return self._pull_windows(state)
             self._accesses.append(pull_access(self._undecided))
             base = int(pull.resident.size)
-            kernels.pull_mapped(
-                pull.lookup, pull.num_planes, pull.mapped[base:], base, a.frontier, a.visited, a.undecided, a.found, state.marks
-            )
+            kernels.pull_lists(
+                pull.lookup, pull.num_planes, pull.mapped[base:], base, a.frontier, a.visited, a.undecided, a.found, state.marks,
+                is_mapped=True,
+            )  # fmt: skip
             return 0
 
     def _pull_windows(self, state: OnDevice) -> int:

@@ -152,7 +152,31 @@ def search_source(dtype: np.dtype[Any]) -> Source:
     return Source(cuda_source(), kernel_names(dtype))
 
 
-class GpuKernels:
+class Launcher:
+    """Compiled kernels of one device, launched on one stream.
+
+    Parameters
+    ----------
+    device
+        Where the arrays are.
+    source
+        What is compiled.
+    stream
+        Where kernels are launched; by default a new one.
+    """
+
+    def __init__(self, device: Device, source: Source, stream: Any = None) -> None:
+        module = device.module(*source)
+        self.device, self._functions = device, {name: module.get_function(name) for name in source.names}
+        self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
+        self.stream = device.stream() if stream is None else stream
+
+    def _launch(self, name: str, num_threads: int, *args: Any, block: int = BLOCK, max_blocks: int | None = None) -> None:
+        grid = min(max(1, -(-num_threads // block)), max_blocks or self._max_blocks)
+        self.device.launch(self._functions[name], grid, block, args, self.stream)
+
+
+class GpuKernels(Launcher):
     """The compiled kernels of one device for one index dtype, launched on one stream.
 
     Parameters
@@ -173,16 +197,12 @@ class GpuKernels:
     """
 
     def __init__(self, device: Device, dtype: np.dtype[Any]) -> None:
-        self.device, self.dtype = device, np.dtype(dtype)
-        self._names = kernel_names(self.dtype)
-        self._index = self._names[len(_PLAIN)].partition("<")[2].rstrip(">")
-        module = device.module(*search_source(self.dtype))
-        self._functions = {name: module.get_function(name) for name in self._names}
+        self.dtype = np.dtype(dtype)
+        self._index = index_name(self.dtype)
+        super().__init__(device, search_source(self.dtype))
         self._functions |= {name: self._functions[f"{name}<{self._index}>"] for name in _OF_INDEX}
-        self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
         pull, block = self._functions["pull_planes"], PULL_BLOCK[self.dtype.itemsize]
         self._pull_wave = device.num_multiprocessors * max(1, device.resident_blocks(pull, block))
-        self.stream = device.stream()
         self.counters = device.empty(NUM_COUNTERS, np.int64)
         self.fetched: Array = device.pinned(8 * NUM_COUNTERS).view(np.int64)
         self.fetched[:] = 0
@@ -203,10 +223,6 @@ class GpuKernels:
         """Set all counters to zero, and those that were fetched."""
         self.fill(self.counters, 0)
         self.fetched[:] = 0
-
-    def _launch(self, name: str, num_threads: int, *args: Any, block: int = BLOCK, max_blocks: int | None = None) -> None:
-        grid = min(max(1, -(-num_threads // block)), max_blocks or self._max_blocks)
-        self.device.launch(self._functions[name], grid, block, args, self.stream)
 
     # Bitmaps.
 
@@ -331,32 +347,20 @@ class GpuKernels:
             block=PULL_BLOCK[self.dtype.itemsize], max_blocks=self._pull_wave,
         )  # fmt: skip
         if resident.size:
-            self.pull_resident(lookup, num_planes, resident, base, frontier, *bitmaps, marks)
+            self.pull_lists(lookup, num_planes, resident, base, frontier, *bitmaps, marks)
 
-    def pull_resident(
+    def pull_lists(
         self, lookup: Lookup, skip: int, edges: Array, base: int, frontier: Array, visited: Array, undecided: Array, next_frontier: Array,
-        marks: tuple[Any, ...],
+        marks: tuple[Any, ...], *, is_mapped: bool = False,
     ) -> None:  # fmt: skip
-        """Pull the undecided over ``edges``, ``indices`` from `base` on; UNDECIDED gets those whose lists go on elsewhere."""
-        where = lookup, skip, edges, base, frontier, visited, undecided, next_frontier, marks
-        self._pull_lists("pull_resident", *where, blocks=ROW_BLOCKS[self.dtype.itemsize])
+        """Pull the undecided over ``edges``, ``indices`` from `base` on; UNDECIDED gets those whose lists go on elsewhere.
 
-    def pull_mapped(
-        self, lookup: Lookup, skip: int, edges: Array, base: int, frontier: Array, visited: Array, undecided: Array, next_frontier: Array,
-        marks: tuple[Any, ...],
-    ) -> None:  # fmt: skip
-        """Pull the undecided over ``edges`` in host memory, ``indices`` from `base` on; NUM_LINES gets the lines of it that are read."""
-        where = lookup, skip, edges, base, frontier, visited, undecided, next_frontier, marks
-        self._pull_lists("pull_mapped", *where, blocks=MAPPED_BLOCKS)
-
-    def _pull_lists(
-        self, name: str, lookup: Lookup, skip: int, edges: Array, base: int, frontier: Array, visited: Array, undecided: Array,
-        next_frontier: Array, marks: tuple[Any, ...], *, blocks: int,
-    ) -> None:  # fmt: skip
-        words = 2 * visited.size
+        Where `is_mapped` they are in host memory, and NUM_LINES gets the lines of it that are read.
+        """
+        words, blocks = 2 * visited.size, MAPPED_BLOCKS if is_mapped else ROW_BLOCKS[self.dtype.itemsize]
         self._launch(
-            name, 32 * words, np.int64(words), *lookup.arguments, np.int64(skip), edges, np.int64(base),
-            np.int64(edges.size), frontier, visited, undecided, next_frontier, *marks, self.counters,
+            "pull_mapped" if is_mapped else "pull_resident", 32 * words, np.int64(words), *lookup.arguments, np.int64(skip), edges,
+            np.int64(base), np.int64(edges.size), frontier, visited, undecided, next_frontier, *marks, self.counters,
             max_blocks=blocks * self.device.num_multiprocessors,
         )  # fmt: skip
 

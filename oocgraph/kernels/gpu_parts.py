@@ -8,7 +8,7 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.arrays.compiler import Source
-from oocgraph.kernels.gpu import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Counter, GpuKernels, cuda_source, index_name
+from oocgraph.kernels.gpu import Counter, GpuKernels, Launcher, cuda_source, index_name
 from oocgraph.types import Array
 
 SOURCES = ("common", "parts")
@@ -25,22 +25,20 @@ def part_source(index_dtype: np.dtype[Any]) -> Source:
     return Source(cuda_source(SOURCES), part_names(index_dtype))
 
 
-class PartKernels:
+class PartKernels(Launcher):
     """The compiled kernel of one device, launched on the stream of the kernels that list rows."""
 
     def __init__(self, device: Device, kernels: GpuKernels) -> None:
-        self._device, self._kernels = device, kernels
-        source = part_source(kernels.dtype)
-        self._expand = device.module(*source).get_function(*source.names)
-        self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
+        self._kernels = kernels
+        super().__init__(device, part_source(kernels.dtype), kernels.stream)
 
     def expand(
         self, rows: Any, begin: Array, e0: int, e1: int, edges: Array, base: int, seen: Array, found: Array, found_from: Array
     ) -> None:  # fmt: skip
         """Expand edges ``e0 .. e1 - 1`` of a batch's rows; what is new is added to `seen` and, with its row, to `found`: QUEUE_SIZE."""
         args = rows.vertex, begin, rows.offset, np.int64(e0), np.int64(e1), edges, np.int64(base), seen, found, found_from
-        grid = min(max(1, -(-(e1 - e0) // (4 * BLOCK))), self._max_blocks)
-        self._device.launch(self._expand, grid, BLOCK, (*args, self._kernels.counters), self._kernels.stream)
+        (name,) = part_names(self._kernels.dtype)
+        self._launch(name, -(-(e1 - e0) // 4), *args, self._kernels.counters)
 
     def num_found(self) -> int:
         """Wait for the kernels launched so far; return how many vertices are listed."""

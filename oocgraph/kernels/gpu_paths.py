@@ -13,7 +13,7 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.arrays.compiler import Source
-from oocgraph.kernels.gpu import BLOCK, BLOCKS_PER_MULTIPROCESSOR, cuda_source, index_name
+from oocgraph.kernels.gpu import Launcher, cuda_source, index_name
 from oocgraph.types import Array, no_parent
 
 SOURCES = ("common", "paths")
@@ -70,7 +70,7 @@ def path_source(index_dtype: np.dtype[Any], dtype: np.dtype[Any]) -> Source:
     return Source(cuda_source(SOURCES), path_names(index_dtype, dtype))
 
 
-class PathKernels:
+class PathKernels(Launcher):
     """The compiled kernels of one device for some dtypes, launched on one stream.
 
     Parameters
@@ -93,12 +93,9 @@ class PathKernels:
     """
 
     def __init__(self, device: Device, index_dtype: np.dtype[Any], dtype: np.dtype[Any], stream: Any, counters: Array) -> None:
-        self.device, self.index_dtype, self.dtype, self.stream = device, np.dtype(index_dtype), np.dtype(dtype), stream
+        self.index_dtype, self.dtype = np.dtype(index_dtype), np.dtype(dtype)
         self._index, self._distance = index_name(self.index_dtype), _DISTANCE_NAMES[self.dtype.name]
-        source = path_source(self.index_dtype, self.dtype)
-        module = device.module(*source)
-        self._functions = {name: module.get_function(name) for name in source.names}
-        self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
+        super().__init__(device, path_source(self.index_dtype, self.dtype), stream)
         self._none = self.index_dtype.type(no_parent(self.index_dtype))
         self._counters = counters
         self.told = device.empty(NUM_TOLD, np.int64)
@@ -158,7 +155,3 @@ class PathKernels:
 
     def _clear(self, *, all_of_it: bool = False) -> None:
         self._launch("clear_told", NUM_TOLD, self.told, np.int32(all_of_it))
-
-    def _launch(self, name: str, num_threads: int, *args: Any) -> None:
-        grid = min(max(1, -(-num_threads // BLOCK)), self._max_blocks)
-        self.device.launch(self._functions[name], grid, BLOCK, args, self.stream)

@@ -12,7 +12,7 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.arrays.compiler import Source
-from oocgraph.kernels.gpu import BLOCK, BLOCKS_PER_MULTIPROCESSOR, cuda_source, index_name
+from oocgraph.kernels.gpu import BLOCK, Launcher, cuda_source, index_name
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.types import Array
 
@@ -81,7 +81,7 @@ def product_source(index_dtype: np.dtype[Any], dtype: np.dtype[Any]) -> Source:
     return Source(cuda_source(SOURCES), product_names(index_dtype, dtype))
 
 
-class GpuProductKernels:
+class GpuProductKernels(Launcher):
     """The compiled kernels of one device for some dtypes, launched on one stream.
 
     Parameters
@@ -100,32 +100,28 @@ class GpuProductKernels:
     """
 
     def __init__(self, device: Device, index_dtype: np.dtype[Any], dtype: np.dtype[Any]) -> None:
-        self.device, self.index_dtype, self.dtype = device, np.dtype(index_dtype), np.dtype(dtype)
+        self.index_dtype, self.dtype = np.dtype(index_dtype), np.dtype(dtype)
         self._index, self._value = index_name(self.index_dtype), _value_name(self.dtype)
-        source = product_source(self.index_dtype, self.dtype)
-        module = device.module(*source)
-        self._functions = {name: module.get_function(name) for name in source.names}
-        self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
+        super().__init__(device, product_source(self.index_dtype, self.dtype))
         self._wave = {  # blocks of `spmv` that are there at once: no more are launched, so that no second wave begins for a few of them
             ring: device.num_multiprocessors * device.resident_blocks(self._functions[f"spmv<{self._index}, {self._value}, {ring}>"], BLOCK)
             for ring in (PLUS, MIN)
         }
-        self.stream = device.stream()
 
     def set_values(self, y: Array, value: float) -> None:
         """Set all elements of a vector."""
         if y.size:
-            self._launch(f"set_values<{self._value}>", -(-y.size // BLOCK), y, np.int64(y.size), self.dtype.type(value))
+            self._launch(f"set_values<{self._value}>", y.size, y, np.int64(y.size), self.dtype.type(value))
 
     def add_values(self, semiring: Semiring, y: Array, other: Array) -> None:
         """Add a vector to another."""
         if y.size:
-            self._launch(f"add_values<{self._value}, {_ring(semiring)}>", -(-y.size // BLOCK), y, other, np.int64(y.size))
+            self._launch(f"add_values<{self._value}, {_ring(semiring)}>", y.size, y, other, np.int64(y.size))
 
     def local_pointers(self, pointers: Array, start: int, stop: int, offset: Array) -> None:
         """Write pointers (uint32 or int64), cut to edges ``start .. stop - 1``, from 0 to `offset` ((pointers.size,) int64)."""
         sizes = np.int64(pointers.size), np.int64(start), np.int64(stop)
-        self._launch(f"local_pointers<{index_name(pointers.dtype)}>", -(-pointers.size // BLOCK), pointers, *sizes, offset)
+        self._launch(f"local_pointers<{index_name(pointers.dtype)}>", pointers.size, pointers, *sizes, offset)
 
     def line_pointers(self, lines: Array, first_line: int, num_lines: int, offset: Array, *, base: int = 0, begun: bool = False) -> None:
         """Write where each line begins among ascending `lines`, which are those from edge `base` on, to `offset`: (num_lines + 1,) int64.
@@ -133,7 +129,7 @@ class GpuProductKernels:
         `begun`: where the first line begins stands there already.
         """
         sizes = np.int64(lines.size), np.int64(first_line), np.int64(num_lines), np.int64(base), np.int64(begun)
-        self._launch(f"line_pointers<{self._index}>", -(-(lines.size + 1) // BLOCK), lines, *sizes, offset)
+        self._launch(f"line_pointers<{self._index}>", lines.size + 1, lines, *sizes, offset)
 
     def multiply_rows(self, semiring: Semiring, offset: Array, indices: Array, values: Array | None, x: Array, y: Array) -> None:
         """Add to `y` ((num_rows,)) the product of rows that begin at `offset` ((num_rows + 1,) int64, local) and the whole vector."""
@@ -143,7 +139,7 @@ class GpuProductKernels:
         share = share_edges(indices.size, most * WARPS)
         ends = np.int64(0), np.int64(0), np.int64(indices.size), np.int32(share)
         self._launch(
-            self._name("spmv", semiring), -(-indices.size // (share * WARPS)), offset, np.int64(y.size), indices, _or_null(values), x, y,
+            self._name("spmv", semiring), 32 * -(-indices.size // share), offset, np.int64(y.size), indices, _or_null(values), x, y,
             *ends, self.dtype.type(semiring.identity), max_blocks=most,
         )  # fmt: skip
 
@@ -157,7 +153,7 @@ class GpuProductKernels:
         hubs = min(HUB_ROWS, y.size) if indices.size >= HUB_EDGES * blocks else 0
         ends = np.int64(0), np.int64(indices.size), np.int32(share), np.int32(hubs)
         self._launch(
-            self._name("spmv_columns", semiring), blocks, offset, np.int64(x.size), indices, _or_null(values), x, y, *ends,
+            self._name("spmv_columns", semiring), BLOCK * blocks, offset, np.int64(x.size), indices, _or_null(values), x, y, *ends,
             self.dtype.type(semiring.identity),
         )  # fmt: skip
 
@@ -170,7 +166,7 @@ class GpuProductKernels:
         groups = -(-indices.size // SPMM_EDGES)
         ends = np.int64(width), np.int64(0), np.int64(indices.size), np.int32(lanes)
         self._launch(
-            self._name("spmm", semiring), -(-groups * lanes // BLOCK), offset, np.int64(y.shape[0]), indices, _or_null(values), x, y, *ends,
+            self._name("spmm", semiring), groups * lanes, offset, np.int64(y.shape[0]), indices, _or_null(values), x, y, *ends,
             self.dtype.type(semiring.identity),
         )  # fmt: skip
 
@@ -195,15 +191,11 @@ class GpuProductKernels:
         """
         blocks = self.num_rank_blocks(rank.size)
         scalars = np.int64(rank.size), np.float64(damping), np.float64(jump)
-        self._launch("finish_ranks", blocks, sums, *scalars, _or_null(teleport), rank, strength, share, partial)
+        self._launch("finish_ranks", BLOCK * blocks, sums, *scalars, _or_null(teleport), rank, strength, share, partial)
         self._launch("sum_partials", 1, partial, np.int64(blocks), out)
 
     def _name(self, name: str, semiring: Semiring) -> str:
         return f"{name}<{self._index}, {self._value}, {_ring(semiring)}>"
-
-    def _launch(self, name: str, num_blocks: int, *args: Any, max_blocks: int | None = None) -> None:
-        grid = max(1, min(num_blocks, max_blocks or self._max_blocks))
-        self.device.launch(self._functions[name], grid, BLOCK, args, self.stream)
 
 
 def _ring(semiring: Semiring) -> int:

@@ -134,7 +134,7 @@ def test_pull_resident_takes_any_range_of_edges(gpu, seed, a, z):
     new = reference.vertices_of(closed & case.undecided)
     on = OnDevice(gpu, case)
     on.kernels.fill(on.found, 0)
-    on.kernels.pull_resident(on.lookup, 0, on.indices[a:z], a, on.frontier, on.visited, on.undecided, on.found, on.marks)
+    on.kernels.pull_lists(on.lookup, 0, on.indices[a:z], a, on.frontier, on.visited, on.undecided, on.found, on.marks)
     assert on.counts(Counter.FOUND)[0] == counts[0]
     np.testing.assert_array_equal(reference.vertices_of(gpu.down(on.found)), new)
     np.testing.assert_array_equal(on.noted(new), (noted[0][new], noted[2 if case.wide else 1][new]))
@@ -375,10 +375,11 @@ def test_pull_mapped(gpu, seed, base):
     base, itemsize = min(base, case.indices.size), case.indices.dtype.itemsize
     pinned = gpu.pin(case.indices)
     first, second = OnDevice(gpu, case), OnDevice(gpu, case)
-    for on, name, edges in ((first, "pull_resident", first.indices), (second, "pull_mapped", gpu.device.mapped(pinned))):
+    for on, edges in ((first, first.indices), (second, gpu.device.mapped(pinned))):
         on.kernels.reset()
         on.kernels.fill(on.found, 0)
-        getattr(on.kernels, name)(on.lookup, 0, edges[base:], base, on.frontier, on.visited, on.undecided, on.found, on.marks)
+        where = on.frontier, on.visited, on.undecided, on.found, on.marks
+        on.kernels.pull_lists(on.lookup, 0, edges[base:], base, *where, is_mapped=on is second)
     found, lines = second.counts(Counter.FOUND, Counter.NUM_LINES)
     for array in ("visited", "undecided", "found"):
         np.testing.assert_array_equal(gpu.down(getattr(second, array)), gpu.down(getattr(first, array)))
