@@ -13,9 +13,9 @@ from oocgraph.commands.common import (
     graph_fields,
     json_option,
     overwrite_option,
-    progress_bars,
     resources_options,
 )
+from oocgraph.commands.running import running
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
@@ -34,13 +34,11 @@ def condensation(graph: str, out: str, *, resources: Resources, check_pages: boo
     Its vertices are the smallest ids of the components, its edges lead from one component to another; it has no cycles and no weights.
     """
     import oocgraph
-    from oocgraph.memory import PeakSampler
 
     store, began = oocgraph.open_graph(graph, check_pages=check_pages), perf_counter()
-    with PeakSampler() as sampler, progress_bars() as progress:
-        made = oocgraph.condensation(store, out, overwrite=overwrite, resources=resources, progress=progress)
+    with running(resources) as run:
+        made = oocgraph.condensation(store, out, overwrite=overwrite, resources=run.resources, progress=run.progress)
     fields = {
-        **graph_fields(out, made), "seconds": perf_counter() - began,
-        "peak_host_bytes": sampler.peak_bytes, "memory_budget": resources.limit_bytes,
+        **graph_fields(out, made), "seconds": perf_counter() - began, **run.figures(), "memory_budget": resources.limit_bytes,
     }  # fmt: skip
     emit(fields, as_json=as_json, title=f"{out}: condensation of {graph}")

@@ -13,6 +13,7 @@ import click
 
 from oocgraph.commands.clusters import Place, client_options
 from oocgraph.commands.common import check_pages_option, emit, json_option, note, overwrite_option, progress_bars, resources_options
+from oocgraph.commands.running import running
 from oocgraph.commands.tables import print_table
 
 if TYPE_CHECKING:
@@ -57,25 +58,24 @@ def partition(
     """
     from oocgraph.algorithms.partition_graph import partition_options, partition_with_report
     from oocgraph.errors import BudgetError
-    from oocgraph.memory import PeakSampler
     from oocgraph.partition.report import report_of
     from oocgraph.store.graph import open_graph
 
     place.check()
     store, chosen = open_graph(graph, check_pages=check_pages), policy_of(policy)
     began, memory, threads = perf_counter(), resources.memory_budget, resources.threads
-    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
+    with running(resources, place) as run:
+        client = run.resources.client
         options = partition_options(
             store, parts, chosen, read=read, transposed=transpose, compiled=False if slow else None, threads=threads, memory_budget=memory,
             following_bytes=0 if client is not None else _following_bytes(store, parts, read, check=check, report=report),
         )  # fmt: skip
-        made, phases = partition_with_report(store, out, options, client, overwrite=overwrite, progress=progress)
+        made, phases = partition_with_report(store, out, options, client, overwrite=overwrite, progress=run.progress)
     seconds = perf_counter() - began
-    peak = "peak_host_bytes" if client is None else "client_peak_host_bytes"
     found = asdict(report_of(made))
     rows = found.pop("parts")
     fields = {"graph": graph, "partitions": out, **found, "seconds": seconds, "sync_seconds": phases["sync"]}
-    fields |= {"edges_per_second": store.attributes.num_stored_edges / seconds, peak: sampler.peak_bytes}
+    fields |= {"edges_per_second": store.attributes.num_stored_edges / seconds, **run.figures()}
     try:
         with progress_bars() as progress:
             if check:
