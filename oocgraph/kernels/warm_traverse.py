@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from oocgraph.compiled.load import Call, load_kernels
-from oocgraph.kernels import cpu, partition, pieces, traverse
+from oocgraph.kernels import cpu, partition, traverse
 from oocgraph.types import Progress, ignore_progress
 
 
@@ -21,7 +21,6 @@ def traverse_calls(graph_dtype: str, local_dtype: str) -> list[Call]:
     """Return every kernel."""
     ids, edges, places = np.zeros(2, graph_dtype), np.ones(1, local_dtype), np.zeros(64, graph_dtype)
     rows, words, numbers, flags = np.zeros(2, np.uint32), np.zeros(1, np.uint64), np.zeros(2, np.int64), np.zeros(1, np.bool_)
-    held, slots = np.zeros((1, 3), np.int64), np.zeros(1, np.int32)
     return [
         (traverse.expand, (rows, 0, 1, numbers, numbers, True, edges, 1, words, ids, ids, rows, rows, places, rows, numbers)),
         (traverse.count_places, (rows, numbers, numbers)),
@@ -33,8 +32,6 @@ def traverse_calls(graph_dtype: str, local_dtype: str) -> list[Call]:
         (traverse.spread, (rows, numbers, rows, rows)),
         (traverse.own_rows, (rows, 1, numbers, rows, 0)),
         (traverse.count_row_edges, (rows, numbers)),
-        (pieces.cut_pieces, (rows, numbers, numbers, slots, 10, held, held, 10, numbers)),
-        (pieces.mark_blocks, (rows, numbers, slots, 10, numbers)),
         (cpu.mark_vertices, (rows, 1, words)),
         (cpu.list_vertices, (words, rows)),
         (partition.take_marked, (words, places, ids)),

@@ -53,7 +53,7 @@ class DeviceLocalEdges:
     """
 
     all_resident = True
-    """Whether no host thread needs a `oocgraph.parts.local_edges.Staging`."""
+    """Whether no host thread needs an array for edges that it reads."""
 
     def __init__(
         self, array: StoredArray, indptr: Array, device: Device, residency: PathsResidency, *, pool: Any, io_threads: int

@@ -26,7 +26,7 @@ from oocgraph.exchange.addresses import ALIGNMENT, Addresses
 from oocgraph.exchange.messages import Message, pack_messages
 from oocgraph.kernels import cpu, traverse
 from oocgraph.parts.device_edges import DeviceLocalEdges
-from oocgraph.parts.local_edges import LocalEdges, Staging
+from oocgraph.parts.local_edges import LocalEdges
 from oocgraph.store.partitions import Part
 from oocgraph.types import UNREACHED, Array, no_parent
 
@@ -240,7 +240,7 @@ class PartTraversal:
             return [(0, self._num_rows)] if self._num_rows else []
         return edges.cut(self.rows, max_ranges, MIN_RANGE_EDGES) if self._num_rows else []
 
-    def expand(self, first: int, stop: int, staging: Staging | None) -> None:
+    def expand(self, first: int, stop: int, staging: Array | None) -> None:
         """Follow the edges of a range of rows."""
         m, a = self.loaded, self.loaded.addresses
         if isinstance(m.edges, DeviceLocalEdges):

@@ -21,7 +21,7 @@ from oocgraph.exchange.addresses import MirrorCounts, count_mirrors, make_addres
 from oocgraph.memory import Budget, format_bytes
 from oocgraph.parts.device_edges import DeviceLocalEdges
 from oocgraph.parts.loaded_part import LoadedPart, PartTraversal, row_bytes, search_bytes
-from oocgraph.parts.local_edges import BLOCK_BYTES, LocalEdges, Staging, num_blocks, staging_bytes
+from oocgraph.parts.local_edges import STAGED_EDGES, LocalEdges, staging_bytes
 from oocgraph.plan.paths_residency import PathsResidency, PathsSizes, plan_equal_shares
 from oocgraph.pool import Pool
 from oocgraph.store.gather import Gatherer, checksum_bytes
@@ -70,8 +70,8 @@ class LocalParts:
         By number.
     device_bytes : int
         Held of the device's memory.
-    num_resident_blocks, num_blocks : int
-        Blocks of edges that may be held, and all.
+    num_resident_edges : int
+        Edges that host memory holds.
 
     Raises
     ------
@@ -85,17 +85,15 @@ class LocalParts:
         self, parts: Sequence[Part], numbers: Iterable[int], *, dtype: np.dtype[Any], budget: Budget, threads: int, io_threads: int,
         directed: bool, reserved_bytes: int = 0, device: Device | None = None, device_limit: int = 0, device_held: int = 0,
     ) -> None:  # fmt: skip
-        self.device_bytes = self.num_resident_blocks = 0
+        self.device_bytes = self.num_resident_edges = 0
         self.threads, self.loaded = threads, dict[int, LoadedPart]()
         mine = [parts[p] for p in numbers]
         group = local_group(parts, directed=directed)
         arrays = [part.store.array(f"{group}/indices") for part in mine]
-        blocks = [num_blocks(array.length, array.dtype.itemsize) for array in arrays]
-        self.num_blocks = sum(blocks)
         sizes = [] if device is None else [_sizes_on_device(part, array) for part, array in zip(mine, arrays, strict=True)]
         if device is None:
             reading = _reading_bytes(arrays, threads=threads, io_threads=io_threads)
-            least = min(reading, self.num_blocks * BLOCK_BYTES)
+            least = min(reading, sum(array.length * array.dtype.itemsize for array in arrays))
         else:
             reading = _passing_bytes(mine, arrays, io_threads)
             least = reading + len(sizes) * max((one.host_least_bytes for one in sizes), default=0)
@@ -106,11 +104,11 @@ class LocalParts:
         self._team: Team | None = None
         try:
             if device is None:
-                kept = self._kept_by_host(mine, arrays, blocks, budget, reading, io_threads)
+                kept = self._kept_by_host(mine, arrays, budget, reading, io_threads)
             else:
                 residencies = self._plan_on_device(sizes, budget, reading, device_limit, device_held)
                 kept = self._kept_by_device(mine, arrays, residencies, device, io_threads)
-            self._staging: SimpleQueue[Staging | None] = SimpleQueue()
+            self._staging: SimpleQueue[Array | None] = SimpleQueue()
             for _ in range(self.threads + 1):
                 self._staging.put(None)
             self._team = borrow(self.threads)
@@ -141,22 +139,21 @@ class LocalParts:
         budget.reserve(name, total)
 
     def _kept_by_host(
-        self, mine: Sequence[Part], arrays: Sequence[Any], blocks: Sequence[int], budget: Budget, reading: int, io_threads: int
+        self, mine: Sequence[Part], arrays: Sequence[Any], budget: Budget, reading: int, io_threads: int
     ) -> list[MakeEdges]:  # fmt: skip
         """Return what makes the edges of each part from its row pointers; as many of all are held as fit, which is reserved."""
-        slots = _shares(blocks, budget.available_bytes)
-        if slots != blocks:
+        held = _shares(arrays, budget.available_bytes)
+        if any(number < array.length for number, array in zip(held, arrays, strict=True)):
             self.threads += READ_AHEAD
             budget.reserve("edges being read", reading)
             self._gatherer = Gatherer(io_threads, BUFFER_BYTES)
-            slots = _shares(blocks, budget.available_bytes)
-        self.num_resident_blocks = sum(slots)
-        budget.reserve("resident edges", BLOCK_BYTES * self.num_resident_blocks)
-        kept: list[MakeEdges] = []
-        for part, array, number, every in zip(mine, arrays, slots, blocks, strict=True):
-            source = for_loading(part.store).array(array.name) if number == every else array
-            kept.append(partial(LocalEdges, source, num_slots=number, gatherer=self._gatherer))
-        return kept
+            held = _shares(arrays, budget.available_bytes)
+        self.num_resident_edges = sum(held)
+        budget.reserve("resident edges", sum(number * array.dtype.itemsize for number, array in zip(held, arrays, strict=True)))
+        return [
+            partial(LocalEdges, part.store, array.name, num_held=number, gatherer=self._gatherer)
+            for part, array, number in zip(mine, arrays, held, strict=True)
+        ]
 
     def _plan_on_device(
         self, sizes: Sequence[PathsSizes], budget: Budget, reading: int, device_limit: int, device_held: int
@@ -211,7 +208,7 @@ class LocalParts:
             return
         staging = self._staging.get()
         if staging is None:
-            staging = Staging.make(search.loaded.edges.dtype)
+            staging = np.empty(STAGED_EDGES, search.loaded.edges.dtype)
         try:
             search.expand(first, stop, staging)
         finally:
@@ -277,7 +274,7 @@ def _reading_bytes(arrays: Sequence[Any], *, threads: int, io_threads: int) -> i
     return (threads + READ_AHEAD + 1) * each + _reader_bytes(arrays, io_threads)
 
 
-def _shares(blocks: Sequence[int], available_bytes: int) -> list[int]:
-    """Blocks that each part may hold: all, or in proportion."""
-    share = min(1.0, max(0, available_bytes) / (BLOCK_BYTES * max(1, sum(blocks))))
-    return [int(share * number) for number in blocks]
+def _shares(arrays: Sequence[Any], available_bytes: int) -> list[int]:
+    """Edges that each part may hold: all, or in proportion."""
+    share = min(1.0, max(0, available_bytes) / max(1, sum(array.length * array.dtype.itemsize for array in arrays)))
+    return [int(share * array.length) for array in arrays]

@@ -15,7 +15,7 @@ import numpy as np
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.exchange.addresses import MirrorCounts
 from oocgraph.parts.loaded_part import row_bytes, search_bytes
-from oocgraph.parts.local_edges import BLOCK_BYTES, num_blocks, staging_bytes
+from oocgraph.parts.local_edges import staging_bytes
 from oocgraph.parts.local_parts import READ_AHEAD
 from oocgraph.parts.traffic_counts import TrafficCounts
 from oocgraph.store.graph import CSRStore
@@ -132,7 +132,7 @@ def _part_bytes(parts: Any, p: int, counts: MirrorCounts, dtype: np.dtype[Any], 
     ids = 8 * (part.num_vertices + part.num_isolated)
     state = row_bytes(part, itemsize) + counts.address_bytes(part) + search_bytes(part, counts.num_copies(p), len(parts), itemsize) + ids
     local = index_dtype(part.num_vertices).itemsize
-    edges = BLOCK_BYTES * num_blocks(part.num_edges, local)
+    edges = part.num_edges * local
     reading = (threads + READ_AHEAD + 1) * staging_bytes(local) + io_threads * BUFFER_BYTES
     making = counts.making_bytes(parts, p) - ids
     return state + max(edges, making), state + max(min(edges, reading), making)

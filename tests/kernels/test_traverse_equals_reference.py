@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oocgraph.kernels import pieces
 from oocgraph.kernels import traverse as compiled
-from tests.oracles import pieces as reference_pieces
 from tests.oracles import traverse as plain
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -27,7 +25,7 @@ def bitmap(rng, n):
 def both(name, *arguments):
     """Call both kernels on copies of all arrays; they must return the same and leave the same."""
     left = []
-    for module in (compiled, plain) if hasattr(compiled, name) else (pieces, reference_pieces):
+    for module in (compiled, plain):
         mine = [one.copy() if isinstance(one, np.ndarray) else one for one in arguments]
         left.append((getattr(module, name)(*mine), mine))
     (value, filled), (expected, wanted) = left
@@ -115,35 +113,10 @@ def test_candidates_are_applied_and_frontiers_received(seed):
     both("spread", slots, copy_first, rng.permutation(int(copies.sum())).astype(np.uint32), np.zeros(int(copies.sum()), np.uint32))
 
 
-@given(SEEDS)
-@settings(deadline=None, max_examples=80)
-def test_pieces_cover_the_rows(seed):
-    """Pieces in blocks held and pieces missing, in as many calls as it takes, are the edges of the rows, each once."""
-    rng = np.random.default_rng(seed)
-    *_, num_rows, indptr, edges = random_part(rng)
-    shift = int(rng.integers(0, 6))
-    blocks = -(-edges.size // (1 << shift))
-    slot_of = np.where(rng.random(blocks) < 0.5, rng.permutation(blocks), -1).astype(np.int32)
-    rows = np.flatnonzero(rng.random(num_rows) < 0.5).astype(np.uint32)
-    held, missing = np.zeros((int(rng.integers(1, 20)), 3), np.int64), np.zeros((int(rng.integers(1, 20)), 3), np.int64)
-    both("mark_blocks", rows, indptr, slot_of, shift, np.zeros(int(rng.integers(1, 50)), np.int64))
-    at, counts, covered = np.zeros(2, np.int64), np.zeros(3, np.int64), []
-    block_of = {int(slot): block for block, slot in enumerate(slot_of) if slot >= 0}
-    while at[0] < rows.size:
-        _, left = both("cut_pieces", rows, at, indptr, slot_of, shift, held, missing, int(rng.integers(1, 100)), counts)
-        at, held, missing, counts = left[1], left[5], left[6], left[8]
-        for _, a, z in held[: counts[0]].tolist():
-            covered += [(block_of[e >> shift] << shift) + e % (1 << shift) for e in range(a, z)]
-        covered += [e for _, a, z in missing[: counts[1]].tolist() for e in range(a, z)]
-    wanted = [e for u in rows.tolist() for e in range(int(indptr[u]), int(indptr[u + 1]))]
-    assert sorted(covered) == wanted
-
-
 PAIRS = [
-    (one, getattr(reference, name))
-    for module, reference in ((compiled, plain), (pieces, reference_pieces))
-    for name, one in vars(module).items()
-    if getattr(one, "__module__", None) == module.__name__ and hasattr(one, "py_func") and not name.startswith("_")
+    (one, getattr(plain, name))
+    for name, one in vars(compiled).items()
+    if getattr(one, "__module__", None) == compiled.__name__ and hasattr(one, "py_func") and not name.startswith("_")
 ]
 
 

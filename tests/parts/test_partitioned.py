@@ -68,15 +68,14 @@ def random_cut(rng, store, num_parts, group="out"):
 
 @pytest.fixture
 def cramped(monkeypatch):
-    """Hold a random share of the blocks, which are small, and stage few edges at once."""
+    """Hold a random share of the edges, and stage few edges and rows at once."""
 
     def use(seed):
         rng = np.random.default_rng(seed)
-        monkeypatch.setattr(local_edges, "BLOCK_BYTES", int(rng.choice([64, 256, 4096])))
         monkeypatch.setattr(partitioned, "PIECE_VERTICES", int(rng.choice([1, 7, 1 << 16])))
-        monkeypatch.setattr(local_edges, "NUM_PIECES", int(rng.choice([3, 100])))
-        monkeypatch.setattr(local_edges, "STAGED_EDGES", int(rng.choice([2, 5000])))
-        monkeypatch.setattr(local_parts, "_shares", lambda blocks, _: [int(rng.integers(0, max(1, number))) for number in blocks])
+        monkeypatch.setattr(local_edges, "BATCH_ROWS", int(rng.choice([3, 100])))
+        monkeypatch.setattr(local_parts, "STAGED_EDGES", int(rng.choice([2, 5000])))
+        monkeypatch.setattr(local_parts, "_shares", lambda arrays, _: [int(rng.integers(0, max(1, array.length))) for array in arrays])
         monkeypatch.setattr(local_parts, "SMALL_EDGES", 10)  # threads, for all the graphs are tiny
 
     yield use
@@ -149,7 +148,7 @@ def test_bytes_are_as_documented(tmp_path):
 
 @pytest.mark.usefixtures("steady_memory")
 def test_a_budget_that_is_too_small_is_refused_and_the_one_named_works(tmp_path):
-    """What is reserved is known before the run; with the budget named edges are read, block by block or page by page."""
+    """What is reserved is known before the run; with the budget named edges are read, but those that are held."""
     rng = np.random.default_rng(1)
     reference_build(rng.integers(0, 30000, 400000), rng.integers(0, 30000, 400000), tmp_path / "g")
     store = open_graph(tmp_path / "g")
@@ -159,9 +158,7 @@ def test_a_budget_that_is_too_small_is_refused_and_the_one_named_works(tmp_path)
     needed = int(str(refused.value).rpartition("at least ")[2].removesuffix("M")) << 20
     with opened(store, parts, budget=needed) as runtime:
         found = check(store, runtime, [3])
-        assert found.bytes_requested >= 4 * store.attributes.num_stored_edges * (
-            1 - runtime.held.num_resident_blocks / runtime.held.num_blocks
-        )
+        assert found.bytes_requested >= 4 * (store.attributes.num_stored_edges - runtime.held.num_resident_edges)
 
 
 def test_parts_that_lie_are_refused(tmp_path):
