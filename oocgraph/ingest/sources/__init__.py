@@ -6,6 +6,7 @@ InputError that names the file, the place and the remedy; nothing is skipped.
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -41,9 +42,11 @@ def open_source(
     source
         A path (one file; for Parquet and text also a folder, a glob or a list; for Parquet a URL), or an object: a pair of arrays, which is
         a tuple (sources, targets) or a list of two arrays or lists, or an array (num_edges, 2), each of NumPy or Dask; a tuple (sources,
-        targets, weights) of arrays or lists; a list of tuples (source, target), or (source, target, weight), however many; a dict of
-        columns, a structured array; a SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars table; a
-        pyarrow dataset, a Polars lazy frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``).
+        targets, weights) of arrays or lists; a list of tuples (source, target), or (source, target, weight), however many; an array
+        (num_edges, 2) of Zarr, h5py or another library that gives ranges of rows, which is read by those; a dict of columns, a structured
+        array; a SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars table; a pyarrow dataset, a Polars
+        lazy frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``); an iterator or another iterable that
+        gives edges, as tuples like those of a list, or any of the objects above, one after the other.
     source_column, target_column
         Needed where a table has more than two columns and none called source/target, src/dst or from/to.
     weight_column, edge_columns
@@ -200,6 +203,22 @@ def _open_many(files: list[Path], description: str, request: Request, *, are_nam
 
 
 def _open_object(source: Any, request: Request) -> Source:
+    if (opened := _open_table(source, request)) is not None:
+        return opened
+    if hasattr(type(source), "__iter__") and not isinstance(source, str | bytes | list | tuple | io.IOBase):
+        return _opener("iterables.open_iterable")(source, request, _open_element)
+    raise _unknown(source)
+
+
+def _open_element(source: Any, request: Request) -> Source:
+    """Open what an iterable gives."""
+    if (opened := _open_table(source, request)) is not None:
+        return opened
+    raise _unknown(source)
+
+
+def _open_table(source: Any, request: Request) -> Source | None:
+    """Open an object that is edges; return None where it is none that is known."""
     package = type(source).__module__.split(".", maxsplit=1)[0]
     if isinstance(source, CSRStore):
         raise InputError(
@@ -234,11 +253,17 @@ def _open_object(source: Any, request: Request) -> Source:
         return _opener("arrow_stream.open_stream")(source, request)
     if isinstance(source, dict):
         return _opener("table.open_dict")(source, request)
-    raise InputError(
+    if hasattr(source, "shape") and hasattr(source, "dtype") and hasattr(type(source), "__getitem__"):
+        return _opener("arrays.open_sliced")(source, request)
+    return None
+
+
+def _unknown(source: Any) -> InputError:
+    return InputError(
         f"cannot read edges from {type(source).__module__}.{type(source).__qualname__}; give a path, arrays (sources, targets) or "
         "(sources, targets, weights), an array (num_edges, 2), a list of tuples (source, target) or (source, target, weight), a dict of "
-        "columns, a SciPy sparse matrix, a NetworkX graph, a pandas or Dask DataFrame, or any Arrow table or stream "
-        "(pyarrow, Polars, DuckDB, ...)"
+        "columns, a SciPy sparse matrix, a NetworkX graph, a pandas or Dask DataFrame, any Arrow table or stream "
+        "(pyarrow, Polars, DuckDB, ...), or an iterator of tuples or of any of these"
     )
 
 

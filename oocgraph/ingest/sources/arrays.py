@@ -11,7 +11,7 @@ from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.columns import Layout, fixed_layout
 from oocgraph.ingest.sources.ids import Place, int_ids, is_integer, numpy_column_dtype, refuse_masked, row_place
-from oocgraph.ingest.sources.source import Request, Source, range_streams
+from oocgraph.ingest.sources.source import MAX_STREAMS, Request, Source, range_streams, reason
 from oocgraph.types import Array, IdKind
 
 
@@ -134,6 +134,29 @@ def open_edge_array(edges: Array, request: Request) -> Source:
         refuse_masked(values, row_place(description, name, 0))
     kind = _id_kind(ends["source"], row_place(description, "source", 0))
     return _open(description, kind, {name: np.asarray(values) for name, values in ends.items()}, request)
+
+
+def open_sliced(edges: Any, request: Request) -> Source:
+    """Open one (num_edges, 2) array of any library (Zarr, h5py, PyTorch), whose rows are asked for a range at a time."""
+    description = f"{type(edges).__module__.partition('.')[0]} {type(edges).__name__}"
+    check_edge_shape(description, tuple(edges.shape))
+
+    def rows(low: int, high: int) -> Array:
+        try:
+            return np.asarray(edges[low:high])
+        except Exception as error:  # of any library, such as one whose array is on a GPU
+            raise InputError(f"{description}, rows {low} to {high}: they cannot be read ({reason(error)}); give a NumPy array") from error
+
+    kind = _id_kind(rows(0, 1)[:, 0], row_place(description, "source", 0))
+    layout = fixed_layout(description, {}, request, kind=kind, make=ArrayLayout)
+
+    def read(low: int, high: int) -> EdgeBlock:
+        block = rows(low, high)
+        return layout.block({"source": block[:, 0], "target": block[:, 1]}.__getitem__, low)
+
+    num_rows, chunk = int(edges.shape[0]), getattr(edges, "chunks", None)
+    chunk_bytes = int(np.prod(chunk)) * int(edges.dtype.itemsize) if isinstance(chunk, tuple) else 0
+    return layout.open(range_streams(num_rows, read), num_rows, readers=(MAX_STREAMS, 2 * chunk_bytes))
 
 
 def check_edge_shape(description: str, shape: tuple[int, ...]) -> None:

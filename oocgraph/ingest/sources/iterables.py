@@ -1,0 +1,211 @@
+"""Iterables: generators, cursors of databases, ``zip``, ``pandas.read_csv(chunksize=...)``, sets of tuples.
+
+What they give is either edges, one by one, as tuples (or lists, as ``csv.reader`` gives) of a source, a target and perhaps a weight, or
+tables of edges, each of whatever a source may be: a DataFrame, an array, a pair of arrays, an Arrow batch. Each is a part of a source that
+is read once, and all are as the first: of its kind of ids, with its columns and their dtypes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from oocgraph.errors import InputError, OocGraphError
+from oocgraph.ingest.edges import EdgeBlock
+from oocgraph.ingest.sources.columns import Columns, Layout
+from oocgraph.ingest.sources.source import Request, Source, reason
+from oocgraph.ingest.sources.streamed import Part, StreamedSource
+
+PIECE_EDGES = 1 << 10
+"""Tuples that are taken at once."""
+
+BATCH_BYTES = 4 << 20
+"""Bytes of tuples, and of what is made of them, that are read together: about 15,000 of two integers, which take 10 ms."""
+
+OBJECT_COPIES = 3
+"""Times that what tuples hold is in memory while they become arrays."""
+
+Opened = Callable[[Any, Request], Source]
+"""Opens an object that is edges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """Edges that are read together.
+
+    Attributes
+    ----------
+    name
+        What messages call them.
+    num_bytes
+        Bytes that they add to what the process holds.
+    edges
+        The edges.
+    """
+
+    name: str
+    num_bytes: int
+    edges: Any
+
+
+def open_iterable(iterable: Iterable[Any], request: Request, open_object: Opened) -> Source:
+    """Open an iterable of edges, of tables of edges, or of paths; its first element is taken from it.
+
+    Parameters
+    ----------
+    open_object
+        Opens a list of edges, of paths, and each table.
+
+    Raises
+    ------
+    InputError
+        It is empty, breaks off, or gives something else.
+    """
+    description = type(iterable).__name__
+    items = _guarded(iterable, description)
+    some = list(islice(items, 1))
+    if not some:
+        raise InputError(f"{description}: it gives nothing; for a graph without edges give ([], []), and num_vertices")
+    is_edges = _is_edge(some[0])
+    items = _joined(some, items)
+    if isinstance(some[0], os.PathLike):
+        return open_object(list(items), request)
+    if some[0] is None or isinstance(some[0], str | bytes | bool | int | float | np.generic):
+        raise InputError(
+            f"{description}: its first element is {some[0]!r:.60}; it must give edges, as tuples (source, target) or (source, target, "
+            "weight), or tables or arrays of edges; give lines of text as the path of their file, and names of files as a list"
+        )
+    return _opened(description, _batches(description, items) if is_edges else _tables(description, items), request, open_object)
+
+
+def _is_edge(item: Any) -> bool:
+    """Whether an element is one edge, rather than a table: its ends are neither arrays nor lists."""
+    return (
+        isinstance(item, tuple | list) and len(item) >= 2 and all(isinstance(end, str) or not hasattr(end, "__len__") for end in item[:2])
+    )
+
+
+def _joined(first: list[Any], items: Iterator[Any]) -> Iterator[Any]:
+    """Iterate over an element, which is dropped when it is given, and the others."""
+    yield first.pop()
+    yield from items
+
+
+def _guarded(iterable: Iterable[Any], description: str) -> Iterator[Any]:
+    number = 0
+    try:
+        for item in iterable:
+            yield item
+            del item
+            number += 1
+    except OocGraphError:
+        raise
+    except Exception as error:  # whatever its producer raises
+        why = f"{type(error).__name__}: {reason(error)}"
+        raise InputError(f"{description}: it broke off after {number:,} elements ({why}); mend that and start again") from error
+
+
+def _batches(description: str, items: Iterator[Any]) -> Iterator[Element]:
+    """Collect edges, as many as are read together; elements of other kinds are refused where the list is opened."""
+    start, num_bytes, batch = 0, 0, []
+    while more := list(islice(items, PIECE_EDGES)):
+        kinds = set(map(type, more))
+        if list in kinds:
+            more = [tuple(one) if isinstance(one, list) else one for one in more]
+            kinds = set(map(type, more))
+        batch += more
+        if all(issubclass(kind, tuple) for kind in kinds):
+            num_bytes += OBJECT_COPIES * (sum(map(sys.getsizeof, more)) + sum(map(sys.getsizeof, chain.from_iterable(more))))
+        if num_bytes >= BATCH_BYTES or len(more) < PIECE_EDGES:
+            yield Element(f"{description}, from element {start:,} on", num_bytes, batch)
+            start, num_bytes, batch = start + len(batch), 0, []
+    if batch:
+        yield Element(f"{description}, from element {start:,} on", num_bytes, batch)
+
+
+def _tables(description: str, items: Iterator[Any]) -> Iterator[Element]:
+    for number, item in enumerate(items):
+        yield Element(f"element {number:,} of {description}", _num_bytes(item), item)
+        del item
+
+
+def _opened(description: str, elements: Iterator[Element], request: Request, open_object: Opened) -> StreamedSource:
+    first = next(elements)
+    held = [(first.name, first.num_bytes, _open_part(first, request, open_object))]
+    source = held[0][2]
+    columns = Columns("source", "target", source.weight, tuple(source.columns))
+    layout = Layout(description, columns, source.id_kind, source.columns, source.num_vertices)
+    as_first = replace(request, dtypes=source.columns)
+    del first, source
+
+    def parts() -> Iterator[Part]:
+        yield from _parts(layout, *held.pop())
+        while (one := next(elements, None)) is not None:
+            name, num_bytes, source = one.name, one.num_bytes, _open_part(one, as_first, open_object)
+            del one
+            yield from _parts(layout, name, num_bytes, source)
+            del source
+
+    return StreamedSource(layout, parts)
+
+
+def _open_part(element: Element, request: Request, open_object: Opened) -> Source:
+    try:
+        source = open_object(element.edges, request)
+    except InputError as error:
+        raise InputError(f"{element.name}: {error}") from error
+    if source.directed is not None or source.extra_vertices is not None:
+        raise InputError(f"{element.name} is a graph, which says more than its edges; build each graph, and merge them (merge_graphs)")
+    return source
+
+
+def _parts(layout: Layout, name: str, num_bytes: int, source: Source) -> Iterator[Part]:
+    _check(layout, source, name)
+    if isinstance(source, StreamedSource):
+        yield from source.parts()
+    else:
+        yield Part(name, num_bytes, partial(_blocks, name, source))
+
+
+def _check(layout: Layout, source: Source, name: str) -> None:
+    """Refuse a part that is not as the first."""
+    facts = (source.id_kind, source.columns, source.weight, source.num_vertices)
+    expected = (layout.kind, layout.dtypes, layout.columns.weight, layout.num_vertices)
+    if facts == expected:
+        return
+    has, should = (
+        f"{kind} ids, {', '.join(f'{column}: {dtype}' for column, dtype in columns.items()) or 'no columns'}"
+        + ("" if declared is None else f", {declared} vertices")
+        for kind, columns, _, declared in (facts, expected)
+    )
+    raise InputError(f"{name} has {has}, but the first has {should}; make all parts alike")
+
+
+def _blocks(name: str, source: Source, first_row: int, block_rows: int) -> Iterator[EdgeBlock]:
+    try:
+        for stream in source.streams(block_rows):
+            for block in stream():
+                yield replace(block, first_row=first_row + block.first_row)
+                del block
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+
+
+def _num_bytes(item: Any) -> int:
+    """Return about what a table takes in memory."""
+    if isinstance(item, tuple | list):
+        return sum(map(_num_bytes, item))
+    if isinstance(item, dict):
+        return sum(map(_num_bytes, item.values()))
+    if hasattr(item, "memory_usage"):
+        return int(np.sum(item.memory_usage(deep=True)))
+    if hasattr(item, "estimated_size"):
+        return int(item.estimated_size())
+    return int(getattr(item, "nbytes", sys.getsizeof(item)))
