@@ -28,11 +28,14 @@ TRIANGLES = (
     "Earlier neighbours are held, in as many passes as the budget makes necessary: 36 bytes a vertex and more. Undirected graphs only."
 )
 
+PAIRS = "Reads the neighbours of both nodes of each pair; 312 bytes a pair, and rows as the budget has room. ebunch must be given."
+
 TREES = "Rounds of Boruvka: 32 bytes a vertex. Where edges weigh the same, graphs of NetworkX are left to it."
 
 SUBGRAPH = " Returns a graph in memory, whose edges must fit in the budget."
 
 COSTS = {
+    "adamic_adar_index": PAIRS,
     "ancestors": SEARCH,
     "average_clustering": TRIANGLES,
     "average_shortest_path_length": ALL,
@@ -80,6 +83,7 @@ COSTS = {
     "is_tree": COMPONENTS,
     "is_weakly_connected": COMPONENTS,
     "isolates": "Reads the ids.",
+    "jaccard_coefficient": PAIRS,
     "k_core": CORES + SUBGRAPH,
     "k_crust": CORES + SUBGRAPH,
     "k_shell": CORES + SUBGRAPH,
@@ -99,6 +103,7 @@ COSTS = {
     "pagerank": f"{ITERATION} once: 28 bytes a vertex, 32 with weights.",
     "periphery": ALL,
     "radius": ALL,
+    "resource_allocation_index": PAIRS,
     "shortest_path": f"By the number of edges: {SEARCH} By a weight: {SHORTEST}",
     "shortest_path_length": f"By the number of edges: {SEARCH} By a weight: {SHORTEST}",
     "single_source_bellman_ford": SHORTEST,

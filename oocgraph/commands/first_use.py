@@ -151,6 +151,8 @@ def _ask(graph: Path) -> None:
     store, some = oocgraph.open_graph(graph), _ids(graph, 2)
     store.neighbors(some)
     store.has_edge(some[:1], some[1:])
+    if not store.attributes.directed:
+        store.similarity(some[:1], some[1:])
     store.subgraph(some)
     store.ego(some[0], 1)
     store.sample_neighbors(some, [2, 1], seed=0)

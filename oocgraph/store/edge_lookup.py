@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import ArgumentError
 from oocgraph.store.answering import budget_of
 from oocgraph.store.columns import distinct, lower_bounds
-from oocgraph.store.given import as_collection, is_single
+from oocgraph.store.given import as_pairs, is_single
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.neighbours import VERTEX_BYTES
 from oocgraph.store.paged_ids import PagedIds
@@ -27,10 +26,7 @@ PAIRS = 1 << 12
 
 def has_edge(store: GraphArrays, source: Any, target: Any, *, memory_budget: str | int | None) -> Any:
     """Return whether pairs are edges; see `oocgraph.store.access.GraphAccess.has_edge`."""
-    pairs = as_collection(source), as_collection(target)
-    if is_single(source) != is_single(target) or len(pairs[0]) != len(pairs[1]):
-        raise ArgumentError(f"there are {len(pairs[0]):,} sources and {len(pairs[1]):,} targets; give two ids, or as many of each")
-    group = group_of(store, "out")
+    pairs, group = as_pairs(source, target), group_of(store, "out")
     charges = {"pairs": 2 * VERTEX_BYTES * len(pairs[0]), "pages": 3 * PAGE_BYTES * min(PAIRS, len(pairs[0]))}
     budget = budget_of(store, memory_budget, following_bytes=sum(charges.values()))
     budget.reserve_all(charges)

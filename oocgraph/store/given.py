@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.errors import ArgumentError
+
 
 def is_single(ids: Any) -> bool:
     """Whether `ids` is one id, not a collection of them.
@@ -37,3 +39,17 @@ def as_collection(ids: Any) -> Any:
     if isinstance(ids, np.ndarray):
         return ids.reshape(-1)
     return ids if hasattr(ids, "__array__") or isinstance(ids, list | tuple) else list(ids)
+
+
+def as_pairs(source: Any, target: Any) -> tuple[Any, Any]:
+    """Return sources and targets as sequences of the same length.
+
+    Raises
+    ------
+    ArgumentError
+        There are more of one than of the other.
+    """
+    pairs = as_collection(source), as_collection(target)
+    if is_single(source) != is_single(target) or len(pairs[0]) != len(pairs[1]):
+        raise ArgumentError(f"there are {len(pairs[0]):,} sources and {len(pairs[1]):,} targets; give two ids, or as many of each")
+    return pairs

@@ -21,6 +21,7 @@ from oocgraph.store.layout import SELF_LOOPS
 from oocgraph.store.neighbours import VERTEX_BYTES
 from oocgraph.store.row_places import group_of, row_lengths
 from oocgraph.store.rows import BLOCK_ROWS, degree_blocks
+from oocgraph.store.scattered import RangeReader
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
@@ -37,10 +38,7 @@ def degree(store: GraphArrays, ids: Any, *, direction: str, memory_budget: str |
     budget.reserve("given vertices", VERTEX_BYTES * len(given))
     numbers = VertexIds(store).vertices_of(given)
     linked = distinct(numbers[numbers >= 0])
-    count = np.sum([row_lengths(store, group, linked) for group in groups], axis=0, dtype=np.int64)
-    if not store.attributes.directed:
-        count += _loops_of(store, linked)
-    found = np.append(count, 0)[np.where(numbers >= 0, np.searchsorted(linked, numbers), -1)]
+    found = np.append(degrees_of(store, groups, linked), 0)[np.where(numbers >= 0, np.searchsorted(linked, numbers), -1)]
     return int(found[0]) if is_single(ids) else found
 
 
@@ -50,6 +48,24 @@ def _groups(store: GraphArrays, direction: str) -> list[str]:
     if direction not in ("out", "in"):
         raise ArgumentError(f"direction is {direction!r}; it must be 'both', 'out' or 'in'")
     return [group_of(store, direction)]
+
+
+def degrees_of(store: GraphArrays, groups: list[str], vertices: Array, reader: RangeReader | None = None) -> Array:
+    """Return the degrees of vertices, as users count them.
+
+    Parameters
+    ----------
+    groups
+        Whose rows count.
+    vertices : (n,) int64
+        Store numbers, ascending, none twice.
+    reader
+        Of the same store, for many vertices.
+    """
+    count = np.zeros(vertices.size, np.int64)
+    for group in groups:
+        count += row_lengths(store, group, vertices, reader)
+    return count if store.attributes.directed else count + _loops_of(store, vertices)
 
 
 def _loops_of(store: GraphArrays, vertices: Array) -> Array:

@@ -140,6 +140,7 @@ def _order(found, expected, graph):
 
 
 CALLS = {
+    "adamic_adar_index": [("pairs",), _close],
     "ancestors": [("v",), _close],
     "average_clustering": [(), ("some",), _close],
     "average_shortest_path_length": [(), _close],
@@ -186,6 +187,7 @@ CALLS = {
     "is_tree": [(), _close],
     "is_weakly_connected": [(), _close],
     "isolates": [(), _same_nodes],
+    "jaccard_coefficient": [("pairs",), _close],
     "k_core": [(), (2,), _graph],
     "k_crust": [(), (2,), _graph],
     "k_shell": [(), (1,), _graph],
@@ -205,6 +207,7 @@ CALLS = {
     "pagerank": [(), _converged],
     "periphery": [(), _same_nodes],
     "radius": [(), _close],
+    "resource_allocation_index": [("pairs",), _close],
     "shortest_path": [("u", "v"), _path],
     "shortest_path_length": [("u", "v"), ("u",), (None, "v"), ("u", "v", "weight"), ("u", None, "weight"), (None, "v", "weight"), _close],
     "single_source_bellman_ford": [("u",), ("u", "v"), _close],
@@ -231,5 +234,5 @@ CALLS = {
 def arguments(graph, given):
     """Return arguments with the nodes that they name."""
     nodes = sorted(graph)
-    named = {"u": nodes[1], "v": nodes[5], "last": nodes[-1], "some": nodes[:4], "one": [nodes[1]]}
+    named = {"u": nodes[1], "v": nodes[5], "last": nodes[-1], "some": nodes[:4], "one": [nodes[1]], "pairs": [*nx.utils.pairwise(nodes)]}
     return [named.get(one, one) if isinstance(one, str) else one for one in given]

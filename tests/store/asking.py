@@ -31,6 +31,7 @@ QUESTIONS = {
     "columns": lambda graph, **budget: graph.neighbors(chosen(graph, 15_000), columns=["weight"], **budget).num_rows,
     "degree": lambda graph, **budget: int(graph.degree(**budget).sum()),
     "has_edge": lambda graph, **budget: int(graph.has_edge(*chosen(graph, 50_000).reshape(2, -1), **budget).sum()),
+    "similarity": lambda graph, **budget: int(graph.similarity(*chosen(graph, 50_000).reshape(2, -1), kind="adamic-adar", **budget).sum()),
     "edges": lambda graph, **budget: sum(batch.num_rows for batch in graph.edges(**budget)),
     "subgraph": lambda graph, **budget: graph.subgraph(chosen(graph, 30_000), **budget).num_edges,
     "ego": lambda graph, **budget: graph.ego(graph.ids_of([2000])[0], 2, **budget).num_edges,

@@ -16,7 +16,9 @@ from oocgraph.config import setting
 from oocgraph.store import graph as graph_module
 from tests.store.asked_graphs import directed, remote, strings, undirected
 
-METHODS = {"degree", "edges", "ego", "has_edge", "ids_of", "neighbors", "random_walk", "sample_neighbors", "subgraph", "to_scipy"}
+METHODS = {
+    "degree", "edges", "ego", "has_edge", "ids_of", "neighbors", "random_walk", "sample_neighbors", "similarity", "subgraph", "to_scipy",
+}  # fmt: skip
 PROPERTIES = {"attributes", "edge_bytes", "index_dtype", "num_bytes", "num_edges", "num_rows", "num_vertices", "storage_options", "url"}
 CHECKING = {"check_pages", "checked"}
 NETWORKX = {"is_directed", "is_multigraph", "number_of_edges", "number_of_nodes", "to_networkx"}
