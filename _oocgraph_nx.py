@@ -88,6 +88,7 @@ COSTS = {
     "k_crust": CORES + SUBGRAPH,
     "k_shell": CORES + SUBGRAPH,
     "katz_centrality": f"{ITERATION} once: 16 bytes a vertex.",
+    "louvain_communities": "Sweeps over all edges until modularity grows no more: 30 to 42 bytes a vertex. Undirected graphs only.",
     "minimum_spanning_edges": TREES,
     "minimum_spanning_tree": TREES + SUBGRAPH,
     "multi_source_dijkstra": SHORTEST + " One source.",

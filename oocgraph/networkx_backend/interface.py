@@ -14,7 +14,7 @@ from oocgraph.networkx_backend.registry import ALGORITHMS
 from oocgraph.store.graph import CSRStore
 
 TOPICS = (
-    "centrality", "clustering", "components", "cores", "dag", "degrees", "distances", "link_prediction", "paths", "ranking",
+    "centrality", "clustering", "communities", "components", "cores", "dag", "degrees", "distances", "link_prediction", "paths", "ranking",
     "traversal", "trees", "weighted",
 )  # fmt: skip
 """Modules that have the functions."""

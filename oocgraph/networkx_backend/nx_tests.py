@@ -17,6 +17,15 @@ EXPECTED_FAILURES = {
         ),
         "cycles of the basis begin elsewhere, because another one of several shortest paths is taken",
     ),
+    **dict.fromkeys(
+        (
+            "test_louvain.py::test_karate_club_partition",
+            "test_louvain.py::test_undirected_selfloops",
+            "test_louvain.py::test_none_weight_param",
+            "test_louvain.py::test_multigraph",
+        ),
+        "a seed gives other communities than the order in which NetworkX shuffles nodes by it",
+    ),
 }  # fmt: skip
 """Names of tests, ``module.py::Class::test`` or ``module.py::test``, and why they fail."""
 

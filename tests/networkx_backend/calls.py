@@ -139,6 +139,14 @@ def _order(found, expected, graph):
     return set(place) == set(expected) and all(place[u] < place[v] for u, v in graph.edges)
 
 
+def _communities(found, expected, graph):
+    """Whether it is a partition whose modularity is about that of the other."""
+    modularity = nx.community.modularity
+    return nx.community.is_partition(graph, found) and (
+        not graph.number_of_edges() or modularity(graph, found) >= 0.9 * modularity(graph, expected) - 0.02
+    )
+
+
 CALLS = {
     "adamic_adar_index": [("pairs",), _close],
     "ancestors": [("v",), _close],
@@ -192,6 +200,7 @@ CALLS = {
     "k_crust": [(), (2,), _graph],
     "k_shell": [(), (1,), _graph],
     "katz_centrality": [(0.05,), _converged],
+    "louvain_communities": [(), _communities],
     "minimum_spanning_edges": [(), _same_edges],
     "minimum_spanning_tree": [(), _graph],
     "multi_source_dijkstra": [("one",), _close],
