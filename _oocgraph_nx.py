@@ -28,9 +28,14 @@ TRIANGLES = (
     "Earlier neighbours are held, in as many passes as the budget makes necessary: 36 bytes a vertex and more. Undirected graphs only."
 )
 
-PAIRS = "Reads the neighbours of both nodes of each pair; 312 bytes a pair, and rows as the budget has room. ebunch must be given."
+PAIRS = "Reads the neighbours of both nodes of each pair; 16 bytes a pair, and rows as the budget has room. ebunch must be given."
 
 TREES = "Rounds of Boruvka: 32 bytes a vertex. Where edges weigh the same, graphs of NetworkX are left to it."
+
+LOUVAIN = (
+    "Sweeps over all edges until modularity grows no more: 42 to 54 bytes a vertex, and 300 a community; graphs of communities are written "
+    "beside the graph. Undirected graphs only."
+)
 
 SUBGRAPH = " Returns a graph in memory, whose edges must fit in the budget."
 
@@ -88,7 +93,7 @@ COSTS = {
     "k_crust": CORES + SUBGRAPH,
     "k_shell": CORES + SUBGRAPH,
     "katz_centrality": f"{ITERATION} once: 16 bytes a vertex.",
-    "louvain_communities": "Sweeps over all edges until modularity grows no more: 30 to 42 bytes a vertex. Undirected graphs only.",
+    "louvain_communities": LOUVAIN,
     "minimum_spanning_edges": TREES,
     "minimum_spanning_tree": TREES + SUBGRAPH,
     "multi_source_dijkstra": SHORTEST + " One source.",

@@ -19,6 +19,14 @@ class ArrayInMemory:
         """Return a copy of a range."""
         return self.values[start:stop].copy()
 
+    def read_into(self, start, out, *, direct=False):
+        """Copy a range."""
+        out[:] = self.values[start : start + out.size]
+
+    def is_cached(self, start, stop):
+        """Whether a range is in memory."""
+        return True
+
 
 class StoreInMemory:
     """A store by names of arrays."""

@@ -114,7 +114,7 @@ def build_csr(
     ----------
     edges
         A path, a table, arrays, a matrix, a NetworkX graph, a Dask DataFrame or array, any stream of Arrow batches (Polars, DuckDB, ...),
-        an iterator of edges or of tables, or an `EdgeSource`; see `open_source`.
+        an array of Zarr or h5py, an iterable of edges or of tables, or an `EdgeSource`; see `open_source`.
     path
         Folder to create, or a URL such as ``s3://bucket/graph.zarr``, to which the store is uploaded once it is whole (from the folder for
         temporary files, ``TMPDIR``; options of the file system are the setting ``oocgraph.storage-options``). By default none: the graph is

@@ -11,21 +11,38 @@ from oocgraph.types import Array
 
 
 @nb.njit(nogil=True, cache=True)
-def common_entries(entries: Any, first: Any, last: Any, pairs: Any, counts: Any, found: Any) -> Any:
-    """Find the entries that both rows of each pair have: for each of the shorter one a search by doubled steps in the longer.
+def _at_least(entries: Any, value: Any, begin: Any, end: Any) -> Any:
+    """Return where the first entry of a range that is not below a value is, looked for by doubled steps; `end` if there is none."""
+    step = 1
+    while begin + step < end and entries[begin + step] < value:
+        begin += step
+        step *= 2
+    low, high = begin, min(begin + step + 1, end)
+    while low < high:
+        middle = (low + high) // 2
+        if entries[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@nb.njit(nogil=True, cache=True)
+def common_entries(entries: Any, begin: Any, end: Any, pairs: Any, counts: Any, found: Any) -> Any:
+    """Find the entries that both rows of each pair have: each of the shorter row is looked for in the longer.
 
     Parameters
     ----------
     entries : (num_entries,) index dtype
         Rows, each ascending, without an entry that occurs twice.
-    first, last : (2, num_pairs) int64
-        Where the rows of each pair begin and end.
+    begin, end : (2, num_pairs) int64
+        Where the rows of each pair are.
     pairs : (2, num_pairs) int64
         Store numbers of the pairs.
     counts : (2, num_pairs) int64
         Overwritten: entries that both rows have, and those of them that are neither vertex of the pair.
     found : (num_found,) int64
-        Overwritten with the latter, pair by pair, as many as it holds; empty: they are counted only.
+        Overwritten with the latter, pair by pair, as many as it has room for.
 
     Returns
     -------
@@ -34,34 +51,21 @@ def common_entries(entries: Any, first: Any, last: Any, pairs: Any, counts: Any,
     """
     total = 0
     for p in range(pairs.shape[1]):
-        short = 0 if last[0, p] - first[0, p] <= last[1, p] - first[1, p] else 1
-        a, a_end, b, b_end = first[short, p], last[short, p], first[1 - short, p], last[1 - short, p]
-        both = beside = 0
-        while a < a_end and b < b_end:
-            x = entries[a]
-            step = 1
-            while b + step < b_end and entries[b + step] < x:
-                b += step
-                step *= 2
-            low, high = b, min(b + step + 1, b_end)
-            while low < high:
-                middle = (low + high) // 2
-                if entries[middle] < x:
-                    low = middle + 1
-                else:
-                    high = middle
-            b = low
-            if b < b_end and entries[b] == x:
+        shorter = 0 if end[0, p] - begin[0, p] <= end[1, p] - begin[1, p] else 1
+        b, b_end = begin[1 - shorter, p], end[1 - shorter, p]
+        both, before = 0, total
+        for a in range(begin[shorter, p], end[shorter, p]):
+            b = _at_least(entries, entries[a], b, b_end)
+            if b == b_end:
+                break
+            if entries[b] == entries[a]:
                 both += 1
-                number = np.int64(x)
-                if number != pairs[0, p] and number != pairs[1, p]:
-                    if total + beside < found.size:
-                        found[total + beside] = number
-                    beside += 1
-                b += 1
-            a += 1
-        counts[0, p], counts[1, p] = both, beside
-        total += beside
+                vertex = np.int64(entries[a])
+                if vertex != pairs[0, p] and vertex != pairs[1, p]:
+                    if total < found.size:
+                        found[total] = vertex
+                    total += 1
+        counts[0, p], counts[1, p] = both, total - before
     return total
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from oocgraph.algorithms.triangles import triangles as find_triangles
 from oocgraph.networkx_backend.nodes import Nodes
-from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.networkx_backend.registry import algorithm, undirected_only
 
-
-def _directed(given: Mapping[str, Any]) -> str | None:
-    return "triangles of directed graphs are not supported" if given["G"].is_directed() else None
+_directed = undirected_only("triangles")
 
 
 def _found(graph: Nodes) -> Any:

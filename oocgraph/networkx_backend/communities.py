@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from typing import Any
 
 from oocgraph.algorithms.louvain import louvain
 from oocgraph.arguments import is_whole
+from oocgraph.memory import Budget
 from oocgraph.networkx_backend.nodes import Nodes
-from oocgraph.networkx_backend.registry import algorithm
-from oocgraph.networkx_backend.searching import groups
+from oocgraph.networkx_backend.registry import algorithm, undirected_only
+from oocgraph.networkx_backend.searching import sets_of
 
-SEEDS = 1 << 31
-"""How many there are to draw from."""
+NUM_SEEDS = 1 << 31
+"""Seeds to draw from."""
+
+SET_BYTES = 300
+"""Of a community: a set, and a list of few nodes."""
 
 
-def _directed(given: Mapping[str, Any]) -> str | None:
-    return "communities of directed graphs are not supported" if given["G"].is_directed() else None
-
-
-@algorithm(unsupported=["max_level"], refuse=_directed)
+@algorithm(unsupported=["max_level"], refuse=undirected_only("communities"))
 def louvain_communities(
     graph: Nodes, weight: Any = "weight", resolution: float = 1, threshold: float = 1e-7, max_level: Any = None, seed: Any = None
 ) -> list[Any]:
     """See `networkx.community.louvain_communities`."""
     if not graph.num_edges:
         return [{node} for node in graph]
-    drawn = seed if is_whole(seed, 0) else (random if seed is None else seed).randrange(SEEDS)  # NetworkX makes a generator of a seed
+    if not is_whole(seed, 0):
+        seed = (random if seed is None else seed).randrange(NUM_SEEDS)  # NetworkX makes a generator of a seed
     column = graph.column_of(weight) or False
     graph.leave_negative_weights()
     graph.charge(members=12)
     found = louvain(
-        graph.store, resolution=resolution, threshold=threshold, seed=drawn, weight=column, resources=graph.resources,
+        graph.store, resolution=resolution, threshold=threshold, seed=seed, weight=column, resources=graph.resources
     )  # fmt: skip
-    community = graph.own(found, "community")
-    return [*graph.in_sets(*groups(community, community.size)), *({node} for node in graph.alone())]
+    Budget(graph.resources.limit_bytes).reserve("sets of communities", SET_BYTES * found.num_communities)
+    return list(sets_of(graph, graph.own(found, "community")))

@@ -10,16 +10,13 @@ import numpy as np
 
 from oocgraph.networkx_backend.nodes import Components, Nodes
 from oocgraph.networkx_backend.registry import algorithm
-from oocgraph.networkx_backend.searching import groups, search
+from oocgraph.networkx_backend.searching import search, sets_of
 
 
 def _sets(nodes: Nodes, find: Callable[[], Components]) -> Iterator[Any]:
     """Iterate over the components that a function finds, as sets."""
     nodes.charge(members=12)
-    component = find().component
-    yield from nodes.in_sets(*groups(component, component.size))
-    for node in nodes.alone():
-        yield {node}
+    yield from sets_of(nodes, find().component)
 
 
 def _is_whole(nodes: Nodes, num_components: int) -> bool:

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
+
+import networkx as nx
+import numpy as np
 
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.types import Array
+
+PIECE_PAIRS = 1 << 14
+"""Pairs that are scored together."""
 
 
 def _refused(given: Mapping[str, Any]) -> str | None:
-    return "all pairs that are no edges are too many; give ebunch" if given["ebunch"] is None else None
+    return "ebunch is None: to score all pairs that are not edges is not supported; give ebunch" if given["ebunch"] is None else None
 
 
-def _scored(graph: Nodes, pairs: Iterable[tuple[Any, Any]], kind: str) -> Iterator[tuple[Any, Any, float]]:
-    pairs = [(u, v) for u, v in pairs]
-    ids = [[graph.require(node, f"Node {node} not in G.") for node in pair] for pair in pairs]
-    source, target = ([one[end] for one in ids] for end in (0, 1))
-    scores = graph.store.similarity(source, target, kind=kind, memory_budget=graph.resources.memory_budget)
-    return _paired(pairs, scores.tolist())
+def _scored(graph: Nodes, ebunch: Iterable[tuple[Any, Any]], kind: str) -> Iterator[tuple[Any, Any, float]]:
+    pairs = [(u, v) for u, v in ebunch]
+    scores = [_scores(graph, pairs[start : start + PIECE_PAIRS], kind) for start in range(0, len(pairs), PIECE_PAIRS)]
+    return _joined(pairs, chain.from_iterable(scores))
 
 
-def _paired(pairs: list[tuple[Any, Any]], scores: list[float]) -> Iterator[tuple[Any, Any, float]]:
+def _scores(graph: Nodes, pairs: list[tuple[Any, Any]], kind: str) -> Array:
+    try:
+        source, target = ([graph.id_of(pair[end]) for pair in pairs] for end in range(2))
+    except KeyError as error:
+        raise nx.NodeNotFound(f"Node {error.args[0]} not in G.") from error
+    scores: Array = graph.store.similarity(source, target, kind=kind, memory_budget=graph.resources.memory_budget)
+    return scores
+
+
+def _joined(pairs: list[tuple[Any, Any]], scores: Iterable[Any]) -> Iterator[tuple[Any, Any, float]]:
     for (u, v), score in zip(pairs, scores, strict=True):
-        if math.isinf(score):
+        if np.isinf(score):
             raise ZeroDivisionError("float division by zero")
-        yield u, v, score
+        yield u, v, float(score)
 
 
 @algorithm(refuse=_refused)

@@ -143,6 +143,15 @@ def algorithm(
     return register
 
 
+def undirected_only(what: str) -> Refusal:
+    """Return what refuses directed graphs."""
+
+    def refuse(given: Mapping[str, Any]) -> str | None:
+        return f"{what} of directed graphs are not supported" if given["G"].is_directed() else None
+
+    return refuse
+
+
 def nodes_of(graph: Any, memory_budget: str | int | None = None) -> Nodes:
     """Return the vertices of a graph of this backend, with the resources that NetworkX' configuration allows."""
     config = nx.config.backends["oocgraph"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from math import ceil, floor, inf, nextafter
 from typing import Any
 
@@ -89,6 +90,13 @@ def groups(group: Array, num_groups: int) -> tuple[Array, Array]:
     begin[1:] = ends[:-1]
     order_by_group(group, begin, order)
     return order, ends[np.diff(ends, prepend=0) > 0]
+
+
+def sets_of(nodes: Nodes, group: Array) -> Iterator[Any]:
+    """Iterate over the groups of nodes, by a number of each in own order, as sets; the nodes that own order does not have are alone."""
+    yield from nodes.in_sets(*groups(group, group.size))
+    for node in nodes.alone():
+        yield {node}
 
 
 def no_path(source: Any, target: Any) -> nx.NetworkXNoPath:

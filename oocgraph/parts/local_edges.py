@@ -3,7 +3,8 @@
 In: the store of a part and how many of its edges may be held. Out: `LocalEdges.pieces`, which calls a kernel with arrays of edges that
 hold those of some rows. Of the rest exactly the pages of the rows asked for are read (`oocgraph.store.row_gatherer`), coalesced, by host
 threads. A search asks for each row once, but for a page as often as rows that it holds are in frontiers of different levels: of a
-Kronecker graph of scale 20, in 2 x 2 parts, 1.66 times all edge bytes with none held, 1.35 with a quarter, 0.89 with half.
+Kronecker graph of scale 20, in 2 x 2 parts, a search reads 1.66 times all edge bytes with none held, 1.35 with a quarter, 0.89 with half
+(what is held was read before).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from oocgraph.engine.resident import for_loading
+from oocgraph.engine.resident import LOAD_THREADS, for_loading, read_parallel
+from oocgraph.pool import Pool
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.gather import EdgeFiles, Gatherer
 from oocgraph.store.graph import CSRStore
@@ -34,7 +36,7 @@ Expand = Callable[[Array, Array, Array, bool, Array], None]
 
 
 def staging_bytes(itemsize: int) -> int:
-    """Bytes that one thread needs to expand rows whose edges are not all held: the edges read, and where those of each row are."""
+    """Bytes that one thread needs to expand rows whose edges are not all held: those that are read, and nine numbers for each row."""
     return STAGED_EDGES * itemsize + 9 * 8 * BATCH_ROWS
 
 
@@ -44,9 +46,9 @@ class LocalEdges:
     Parameters
     ----------
     store
-        The part's.
+        Store of the part.
     name
-        Of its ``indices``.
+        Name of the array of its edges.
     indptr : (num_rows + 1,) int64
         Its row pointers.
     num_held
@@ -65,7 +67,8 @@ class LocalEdges:
         self.indptr, self.dtype, self.num_bytes_read = indptr, array.dtype.newbyteorder("="), 0
         self.all_resident = num_held == array.length
         self._gatherer, self._num_held_rows = gatherer, int(np.searchsorted(indptr[1:], num_held, "right"))
-        held = for_loading(store).array(name).read(0, num_held).astype(self.dtype, copy=False)
+        with Pool(LOAD_THREADS, "oocgraph-load") as pool:
+            held = read_parallel(for_loading(store).array(name), 0, num_held, pool)
         files = EdgeFiles(array, stream_direct=False) if isinstance(array, PlainArray) and not self.all_resident else None
         self._source = EdgeSource(held, files, None if self.all_resident or files is not None else array)
 
@@ -90,7 +93,7 @@ class LocalEdges:
         staging : (STAGED_EDGES,) index dtype
             Overwritten; not needed where all edges are held.
         """
-        num_held = int(np.searchsorted(rows, self._num_held_rows))
+        num_held = rows.size if self.all_resident else int(np.searchsorted(rows, rows.dtype.type(self._num_held_rows)))
         expand(rows[:num_held], self.indptr[:-1], self.indptr[1:], True, self._source.resident)
         for first in range(num_held, rows.size, BATCH_ROWS):
             assert staging is not None
@@ -113,7 +116,7 @@ class LocalEdges:
         """Close the files."""
         if self._source.files is not None:
             self._source.files.close()
-        self._source = EdgeSource(self._source.resident[:0])
+        self._source = EdgeSource(np.empty(0, self.dtype))
 
 
 __all__ = ["LocalEdges", "staging_bytes"]

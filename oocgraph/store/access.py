@@ -179,28 +179,31 @@ class GraphAccess:
         source, target
             An id each, or as many sources as targets.
         kind
-            ``jaccard``: common neighbours by all that either has; ``common``: their number; ``adamic-adar``: the sum of 1 / log(degree)
-            over them; ``resource-allocation``: the sum of 1 / degree. Neither vertex of a pair is a common neighbour; NetworkX's values.
+            ``jaccard``: the number of common neighbours divided by that of all neighbours of either; ``common``: their number;
+            ``adamic-adar``: the sum of 1 / log(degree) over them; ``resource-allocation``: the sum of 1 / degree. Degrees are those of
+            `degree`. As in NetworkX, a neighbour counts once, and neither vertex of a pair is a common neighbour.
         memory_budget
             Bytes that the process may hold; by default most of what the machine leaves.
 
         Returns
         -------
         float, or (num_pairs,) float64; with ``common`` int, or (num_pairs,) int64
+            0 where nothing is in common; infinite for ``adamic-adar`` of a vertex and itself, if one of its neighbours has no other.
 
         Raises
         ------
         VertexNotFoundError
             An id is not in the graph.
         ArgumentError
-            There are more of one than of the other, the graph is directed, or there is no such kind.
+            There are more of one than of the other, the graph is directed or a view, or there is no such kind.
         BudgetError
             The rows of a pair do not fit.
 
         Notes
         -----
-        Reads the rows of both, which are searched through for each other. Of pairs with the same vertex its row is read once, or once for
-        as many as fit together. Peak host bytes: 312 a pair and 8 to 56 an entry of the rows that are read together, up to 64 MiB.
+        Reads the rows of both, and looks up the entries of the shorter row in the longer. The row of a vertex of several pairs is read once
+        for as many of them as fit together. Peak host bytes: 312 a pair, and 64 MiB of rows, or what those of a pair take: 8 to 32 an entry
+        and 64 a common neighbour.
 
         Examples
         --------

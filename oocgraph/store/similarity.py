@@ -18,7 +18,7 @@ from oocgraph.compiled.load import load_kernels
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels.intersect import common_entries, intersect_calls
 from oocgraph.memory import Budget
-from oocgraph.store.answering import budget_of
+from oocgraph.store.answering import FEW_BYTES, budget_of
 from oocgraph.store.columns import distinct
 from oocgraph.store.given import as_pairs, is_single
 from oocgraph.store.graph_arrays import GraphArrays
@@ -57,7 +57,9 @@ def similarity(store: GraphArrays, source: Any, target: Any, *, kind: str, memor
     given, group = as_pairs(source, target), group_of(store, "out")
     load_kernels(intersect_calls(np.dtype(store.attributes.index_dtype).name))
     budget = budget_of(store, memory_budget, following_bytes=PAIR_BYTES * len(given[0]))
-    budget.hold("pairs", PAIR_BYTES * len(given[0]))  # refused together with their rows, so that one message names all that is needed
+    pair_bytes = PAIR_BYTES * len(given[0])
+    # few pairs are refused together with their rows, so that one message names all that is needed
+    (budget.hold if pair_bytes <= FEW_BYTES else budget.reserve)("pairs", pair_bytes)
     with RangeReader(store, budget) as reader:
         known = PagedIds(reader)
         numbers = np.sort(np.stack([known.vertices_of(one) for one in given]), axis=0)
@@ -67,20 +69,17 @@ def similarity(store: GraphArrays, source: Any, target: Any, *, kind: str, memor
         vertices = distinct(numbers.ravel())
         begin, end = row_ends(store, group, vertices, reader)
         pairs = _Pairs(numbers, (end - begin)[np.searchsorted(vertices, numbers)])
-        for some in _batches(pairs, _entry_bytes(store, kind), budget):
+        for some in _batches(store, pairs, kind, budget):
             scores[linked[some]] = _scores(reader, group, np.ascontiguousarray(numbers[:, some]), kind)
     return scores[0].item() if is_single(source) else scores
 
 
-def _entry_bytes(store: GraphArrays, kind: str) -> int:
-    """Return what an entry of a row takes, as read and as kept; and half of what a common neighbour does, for it is in two rows."""
-    copies = 3 if store.attributes.parallel_edges else 2
-    return copies * np.dtype(store.attributes.index_dtype).itemsize + (0 if kind in ("jaccard", "common") else COMMON_BYTES // 2)
-
-
-def _batches(pairs: _Pairs, entry_bytes: int, budget: Budget) -> Iterator[slice]:
-    """Cut pairs, which come by their first vertex, where their rows would take more than there is room for."""
+def _batches(store: GraphArrays, pairs: _Pairs, kind: str, budget: Budget) -> Iterator[slice]:
+    """Cut pairs, which come by their first vertex, where their rows and common neighbours take as much as there is room for."""
+    entry_bytes = (4 if store.attributes.may_be_parallel else 2) * np.dtype(store.attributes.index_dtype).itemsize
     first, second = pairs.lengths * entry_bytes
+    if kind in ("adamic-adar", "resource-allocation"):
+        second += COMMON_BYTES * pairs.lengths.min(axis=0)
     is_new = np.append(True, pairs.numbers[0, 1:] != pairs.numbers[0, :-1])[: first.size]
     total = np.append(0, np.cumsum(second + np.where(is_new, first, 0)))
     most = min(int(total[-1]), max(int((first + second).max(initial=0)), min(BATCH_BYTES, budget.available_bytes)))
@@ -97,7 +96,7 @@ def _scores(reader: RangeReader, group: str, pairs: Array, kind: str) -> Array:
     vertices = distinct(pairs.ravel())
     begin, end = row_ends(reader.store, group, vertices, reader)
     entries, lengths = reader.read(f"{group}/indices", begin, end), end - begin
-    if reader.store.attributes.parallel_edges:
+    if reader.store.attributes.may_be_parallel:
         entries, lengths = _without_repetitions(entries, lengths)
     last = np.cumsum(lengths)
     at = np.searchsorted(vertices, pairs)
@@ -124,8 +123,10 @@ def _scores(reader: RangeReader, group: str, pairs: Array, kind: str) -> Array:
 def _without_repetitions(entries: Array, lengths: Array) -> tuple[Array, Array]:
     """Return the rows with each entry once, and how long they are then."""
     is_new = np.ones(entries.size, np.bool_)
-    is_new[1:] = entries[1:] != entries[:-1]
-    starts = np.cumsum(lengths) - lengths
-    is_new[starts[lengths > 0]] = True
-    kept = np.append(0, np.cumsum(is_new))
-    return entries[is_new], kept[starts + lengths] - kept[starts]
+    np.not_equal(entries[1:], entries[:-1], out=is_new[1:])
+    has_entries = lengths > 0
+    starts = (np.cumsum(lengths) - lengths)[has_entries]
+    is_new[starts] = True
+    kept = np.zeros_like(lengths)
+    kept[has_entries] = np.add.reduceat(is_new, starts, dtype=np.int64)
+    return entries[is_new], kept

@@ -11,8 +11,11 @@ from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError
 from oocgraph.memory import Budget
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
 from oocgraph.parts import local_edges, local_parts, partitioned
+from oocgraph.parts.local_edges import LocalEdges
 from oocgraph.parts.partitioned import PartitionedRuntime
+from oocgraph.store.gather import Gatherer
 from oocgraph.store.graph import open_graph
+from oocgraph.types import PAGE_BYTES
 from oocgraph.verify import verify_search
 from tests import every_knob
 from tests.algorithms.test_bfs import graphs, scipy_levels
@@ -159,6 +162,35 @@ def test_a_budget_that_is_too_small_is_refused_and_the_one_named_works(tmp_path)
     with opened(store, parts, budget=needed) as runtime:
         found = check(store, runtime, [3])
         assert found.bytes_requested >= 4 * (store.attributes.num_stored_edges - runtime.held.num_resident_edges)
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 0.999, 1])
+def test_edges_that_are_held_are_not_read(tmp_path, share):
+    """Rows of the first edges are expanded from memory; of a row across the boundary, and of the others, only what is needed is read."""
+    rng = np.random.default_rng(1)
+    reference_build(rng.integers(0, 3000, 40000), rng.integers(0, 3000, 40000), tmp_path / "g")
+    part = every_knob.partition(open_graph(tmp_path / "g"), 1, "1D-vertex", tmp_path / "p", compiled=False)[0]
+    indptr = part.store.array("out/indptr").read(0, part.num_vertices + 1).astype(np.int64)
+    indices, num_held = part.store.array("out/indices").read(0, int(indptr[-1])), int(share * indptr[-1])
+    gatherer = Gatherer(2, 1 << 16)
+    edges = LocalEdges(part.store, "out/indices", indptr, num_held=num_held, gatherer=gatherer)
+    found = {}
+
+    def expand(rows, begin, end, by_row, values):
+        for i, row in enumerate(rows.tolist()):
+            at = row if by_row else i
+            found.setdefault(row, []).extend(values[begin[at] : end[at]].tolist())
+
+    boundary = int(np.searchsorted(indptr, num_held, "right"))
+    for rows in (np.arange(max(0, boundary - 1)), np.arange(part.num_vertices)):
+        found.clear()
+        edges.pieces(rows.astype(np.uint32), expand, np.empty(1000, edges.dtype))
+        assert found == {row: indices[indptr[row] : indptr[row + 1]].tolist() for row in rows.tolist()}
+        missing = 4 * max(0, int(indptr[rows.size]) - num_held)
+        assert missing <= edges.num_bytes_read <= 3 * missing + 2 * PAGE_BYTES * (missing > 0)
+        edges.num_bytes_read = 0
+    edges.close()
+    gatherer.close()
 
 
 def test_parts_that_lie_are_refused(tmp_path):

@@ -10,9 +10,9 @@ import oocgraph
 from oocgraph import build_csr
 from oocgraph.config import setting
 from oocgraph.errors import ArgumentError, BudgetError, VertexNotFoundError
-from oocgraph.networkx_backend import BackendInterface
 from oocgraph.store import similarity
 from tests.store.asked_graphs import directed, undirected
+from tests.stores import rewrite
 
 ORACLE = {
     "jaccard": nx.jaccard_coefficient,
@@ -49,11 +49,22 @@ def test_scores_are_those_of_networkx(tmp_path, monkeypatch, kind, order, batch_
 
 @pytest.mark.parametrize("kind", ["jaccard", "common"])
 def test_parallel_edges_count_once(tmp_path, kind):
+    """Also where the store does not say whether it has any."""
     edges = np.random.default_rng(2).integers(0, 20, (500, 2))
     store = build_csr(edges, tmp_path / "g", duplicates="keep", keep_self_loops=True)
     assert store.attributes.parallel_edges
     pairs = [(u, v) for u in range(20) for v in range(u)]
     assert store.similarity(*zip(*pairs, strict=True), kind=kind).tolist() == expected(nx.Graph(edges.tolist()), pairs, kind)
+    unknown = rewrite(tmp_path / "g", tmp_path / "unknown", parallel_edges=None)
+    assert unknown.similarity(*zip(*pairs, strict=True), kind=kind).tolist() == expected(nx.Graph(edges.tolist()), pairs, kind)
+
+
+@pytest.mark.parametrize(("kind", "score"), [("adamic-adar", 1 / np.log(6)), ("resource-allocation", 1 / 6)])
+def test_degrees_count_parallel_edges_and_loops(tmp_path, kind, score):
+    """Vertex 1 is common to 0 and 2: two edges to each, and a loop."""
+    store = build_csr(([0, 0, 1, 1, 1], [1, 1, 2, 2, 1]), tmp_path / "g", duplicates="keep", keep_self_loops=True)
+    assert store.degree(1) == 6
+    assert store.similarity(0, 2, kind=kind) == pytest.approx(score)
 
 
 def test_pairs_of_a_vertex_and_itself(tmp_path):
@@ -102,15 +113,3 @@ def test_bad_questions_are_refused(tmp_path):
         graph.similarity([0] * 10_000, [1] * 10_000, memory_budget="1M")
     with pytest.raises(ArgumentError, match=r"is directed, .* directed=False"):
         directed(tmp_path / "d.zarr").graph.similarity(0, 1)
-
-
-def test_networkx_is_refused_what_it_asks_of_all_pairs(tmp_path):
-    store = build_csr(nx.path_graph(4), tmp_path / "g")
-    assert list(nx.jaccard_coefficient(store, [(0, 2)])) == [(0, 2, 0.5)]
-    assert "give ebunch" in BackendInterface.can_run("jaccard_coefficient", (store,), {})
-    with pytest.raises(NotImplementedError):
-        nx.jaccard_coefficient(store)
-    with pytest.raises(nx.NodeNotFound, match="Node 9 not in G"):
-        nx.adamic_adar_index(store, [(0, 9)])
-    with pytest.raises(ZeroDivisionError):
-        list(nx.adamic_adar_index(build_csr(([1], [2])), iter([(1, 1)])))

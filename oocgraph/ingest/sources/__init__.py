@@ -43,10 +43,10 @@ def open_source(
         A path (one file; for Parquet and text also a folder, a glob or a list; for Parquet a URL), or an object: a pair of arrays, which is
         a tuple (sources, targets) or a list of two arrays or lists, or an array (num_edges, 2), each of NumPy or Dask; a tuple (sources,
         targets, weights) of arrays or lists; a list of tuples (source, target), or (source, target, weight), however many; an array
-        (num_edges, 2) of Zarr, h5py or another library that gives ranges of rows, which is read by those; a dict of columns, a structured
-        array; a SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars table; a pyarrow dataset, a Polars
-        lazy frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``); an iterator or another iterable that
-        gives edges, as tuples like those of a list, or any of the objects above, one after the other.
+        (num_edges, 2) of Zarr, h5py or another library, which is read a range of rows at a time; a dict of columns, a structured array; a
+        SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars table; a pyarrow dataset, a Polars lazy
+        frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``); an iterable of paths, of edges (tuples or
+        other sequences, as in a list) or of tables, arrays and pairs of arrays, which are read one after the other.
     source_column, target_column
         Needed where a table has more than two columns and none called source/target, src/dst or from/to.
     weight_column, edge_columns

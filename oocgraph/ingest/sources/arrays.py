@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.edges import EdgeBlock
+from oocgraph.ingest.edges import EdgeBlock, EdgeStream
 from oocgraph.ingest.sources.columns import Layout, fixed_layout
 from oocgraph.ingest.sources.ids import Place, int_ids, is_integer, numpy_column_dtype, refuse_masked, row_place
-from oocgraph.ingest.sources.source import MAX_STREAMS, Request, Source, range_streams, reason
+from oocgraph.ingest.sources.source import MAX_STREAMS, Request, Source, blocks_of, range_streams, reason, split_rows
 from oocgraph.types import Array, IdKind
+
+ENDS = ("source", "target")
 
 
 class ArrayLayout(Layout):
@@ -137,26 +141,44 @@ def open_edge_array(edges: Array, request: Request) -> Source:
 
 
 def open_sliced(edges: Any, request: Request) -> Source:
-    """Open one (num_edges, 2) array of any library (Zarr, h5py, PyTorch), whose rows are asked for a range at a time."""
+    """Open one (num_edges, 2) array of any library (Zarr, h5py, PyTorch), which is asked for a range of rows at a time, by one thread.
+
+    Where it has chunks each is read once, as a whole.
+    """
     description = f"{type(edges).__module__.partition('.')[0]} {type(edges).__name__}"
     check_edge_shape(description, tuple(edges.shape))
+    num_rows, chunks, one_at_a_time = int(edges.shape[0]), getattr(edges, "chunks", None), threading.Lock()
+    chunk_rows = chunks[0] if isinstance(chunks, tuple) and isinstance(chunks[0], int) else 1
 
     def rows(low: int, high: int) -> Array:
         try:
-            return np.asarray(edges[low:high])
+            with one_at_a_time:
+                found = edges[low:high]
+                block = np.asarray(found)
         except Exception as error:  # of any library, such as one whose array is on a GPU
             raise InputError(f"{description}, rows {low} to {high}: they cannot be read ({reason(error)}); give a NumPy array") from error
+        if block.shape != (high - low, 2):
+            raise InputError(f"{description}, rows {low} to {high}: they have the shape {block.shape}; give a NumPy array")
+        if np.ma.isMaskedArray(found):
+            for i, name in enumerate(ENDS):
+                refuse_masked(found[:, i], row_place(description, name, low))
+        return block
 
-    kind = _id_kind(rows(0, 1)[:, 0], row_place(description, "source", 0))
+    def stream(first: int, stop: int, step: int, block_rows: int) -> Iterator[EdgeBlock]:
+        for start, end in blocks_of(first * step, min(stop * step, num_rows), step):
+            part = rows(start, end)
+            for low, high in blocks_of(start, end, block_rows):
+                yield layout.block(dict(zip(ENDS, part[low - start : high - start].T, strict=True)).__getitem__, low)
+            del part
+
+    def streams(block_rows: int) -> list[EdgeStream]:
+        step = chunk_rows * max(1, block_rows // chunk_rows)
+        return [partial(stream, first, stop, step, block_rows) for first, stop in split_rows(-(-num_rows // step), 1)]
+
+    kind = _id_kind(rows(0, min(1, num_rows))[:, 0], row_place(description, ENDS[0], 0))
     layout = fixed_layout(description, {}, request, kind=kind, make=ArrayLayout)
-
-    def read(low: int, high: int) -> EdgeBlock:
-        block = rows(low, high)
-        return layout.block({"source": block[:, 0], "target": block[:, 1]}.__getitem__, low)
-
-    num_rows, chunk = int(edges.shape[0]), getattr(edges, "chunks", None)
-    chunk_bytes = int(np.prod(chunk)) * int(edges.dtype.itemsize) if isinstance(chunk, tuple) else 0
-    return layout.open(range_streams(num_rows, read), num_rows, readers=(MAX_STREAMS, 2 * chunk_bytes))
+    chunk_bytes = 2 * chunk_rows * int(edges.dtype.itemsize) if chunk_rows > 1 else 0
+    return layout.open(streams, num_rows, readers=(MAX_STREAMS, 2 * chunk_bytes))
 
 
 def check_edge_shape(description: str, shape: tuple[int, ...]) -> None:

@@ -26,7 +26,7 @@ from oocgraph.ingest.sources.arrow_values import ArrowLayout, arrow_layout
 from oocgraph.ingest.sources.columns import choose_columns
 from oocgraph.ingest.sources.ids import row_place
 from oocgraph.ingest.sources.source import Request, reason
-from oocgraph.ingest.sources.streamed import Part, StreamedSource, slices
+from oocgraph.ingest.sources.streamed import Part, StreamedSource, bytes_of, slices
 from oocgraph.resources import seceded
 
 Vectors = dict[str, Any]
@@ -176,7 +176,7 @@ def _here(partitions: _Partitions) -> Iterator[tuple[int, Fetch]]:
     for index, tasks in enumerate(partitions.tasks):
         with _computing(partitions, index):
             values = [tuple(task.compute(scheduler=scheduler) for task in tasks)]
-        yield sum(_num_bytes(one) for one in values[0]), values.pop
+        yield bytes_of(values[0]), values.pop
 
 
 def _on_workers(partitions: _Partitions, client: Any) -> Iterator[tuple[int, Fetch]]:
@@ -214,11 +214,6 @@ def _computing(partitions: _Partitions, index: int) -> Iterator[None]:
         columns = ", ".join(map(repr, partitions.layout.columns.read))
         remedy = f"every partition must have the columns {columns}" if isinstance(error, LookupError) else "compute it alone to see why"
         raise InputError(f"{partitions.name(index)} cannot be computed ({type(error).__name__}: {reason(error)}); {remedy}") from error
-
-
-def _num_bytes(values: Any) -> int:
-    used = values.memory_usage(deep=True) if hasattr(values, "memory_usage") else values.nbytes
-    return int(np.sum(used))
 
 
 def _blocks(partitions: _Partitions, index: int, fetch: Fetch, first_row: int, block_rows: int) -> Iterator[EdgeBlock]:

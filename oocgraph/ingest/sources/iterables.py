@@ -1,6 +1,6 @@
 """Iterables: generators, cursors of databases, ``zip``, ``pandas.read_csv(chunksize=...)``, sets of tuples.
 
-What they give is either edges, one by one, as tuples (or lists, as ``csv.reader`` gives) of a source, a target and perhaps a weight, or
+What they give is either edges, one by one, as tuples or other sequences, of a source, a target and perhaps a weight, or
 tables of edges, each of whatever a source may be: a DataFrame, an array, a pair of arrays, an Arrow batch. Each is a part of a source that
 is read once, and all are as the first: of its kind of ids, with its columns and their dtypes.
 """
@@ -19,9 +19,10 @@ import numpy as np
 
 from oocgraph.errors import InputError, OocGraphError
 from oocgraph.ingest.edges import EdgeBlock
+from oocgraph.ingest.sources.arrays import open_list
 from oocgraph.ingest.sources.columns import Columns, Layout
 from oocgraph.ingest.sources.source import Request, Source, reason
-from oocgraph.ingest.sources.streamed import Part, StreamedSource
+from oocgraph.ingest.sources.streamed import Part, StreamedSource, bytes_of
 
 PIECE_EDGES = 1 << 10
 """Tuples that are taken at once."""
@@ -55,13 +56,13 @@ class Element:
     edges: Any
 
 
-def open_iterable(iterable: Iterable[Any], request: Request, open_object: Opened) -> Source:
+def open_iterable(iterable: Iterable[Any], request: Request, open_table: Opened) -> Source:
     """Open an iterable of edges, of tables of edges, or of paths; its first element is taken from it.
 
     Parameters
     ----------
-    open_object
-        Opens a list of edges, of paths, and each table.
+    open_table
+        Opens each table, and a list of paths.
 
     Raises
     ------
@@ -76,20 +77,26 @@ def open_iterable(iterable: Iterable[Any], request: Request, open_object: Opened
     is_edges = _is_edge(some[0])
     items = _joined(some, items)
     if isinstance(some[0], os.PathLike):
-        return open_object(list(items), request)
+        return open_table(list(items), request)
     if some[0] is None or isinstance(some[0], str | bytes | bool | int | float | np.generic):
         raise InputError(
             f"{description}: its first element is {some[0]!r:.60}; it must give edges, as tuples (source, target) or (source, target, "
             "weight), or tables or arrays of edges; give lines of text as the path of their file, and names of files as a list"
         )
-    return _opened(description, _batches(description, items) if is_edges else _tables(description, items), request, open_object)
+    if is_edges:
+        return _opened(description, _batches(description, items), request, open_list)
+    return _opened(description, _tables(description, items), request, open_table)
 
 
 def _is_edge(item: Any) -> bool:
-    """Whether an element is one edge, rather than a table: its ends are neither arrays nor lists."""
-    return (
-        isinstance(item, tuple | list) and len(item) >= 2 and all(isinstance(end, str) or not hasattr(end, "__len__") for end in item[:2])
-    )
+    """Whether an element is one edge, rather than a table: a sequence whose ends are neither arrays nor lists."""
+    if isinstance(item, str | bytes | dict) or any(hasattr(item, name) for name in ("shape", "columns", "__arrow_c_stream__")):
+        return False
+    try:
+        ends = item[0], item[1]
+    except (IndexError, KeyError, TypeError):
+        return False
+    return all(isinstance(end, str | bytes | tuple) or not hasattr(end, "__len__") for end in ends)
 
 
 def _joined(first: list[Any], items: Iterator[Any]) -> Iterator[Any]:
@@ -116,12 +123,10 @@ def _batches(description: str, items: Iterator[Any]) -> Iterator[Element]:
     """Collect edges, as many as are read together; elements of other kinds are refused where the list is opened."""
     start, num_bytes, batch = 0, 0, []
     while more := list(islice(items, PIECE_EDGES)):
-        kinds = set(map(type, more))
-        if list in kinds:
-            more = [tuple(one) if isinstance(one, list) else one for one in more]
-            kinds = set(map(type, more))
+        if not all(issubclass(kind, tuple) for kind in set(map(type, more))):
+            more = [tuple(one) if _is_edge(one) else one for one in more]
         batch += more
-        if all(issubclass(kind, tuple) for kind in kinds):
+        if all(issubclass(kind, tuple) for kind in set(map(type, more))):
             num_bytes += OBJECT_COPIES * (sum(map(sys.getsizeof, more)) + sum(map(sys.getsizeof, chain.from_iterable(more))))
         if num_bytes >= BATCH_BYTES or len(more) < PIECE_EDGES:
             yield Element(f"{description}, from element {start:,} on", num_bytes, batch)
@@ -131,14 +136,16 @@ def _batches(description: str, items: Iterator[Any]) -> Iterator[Element]:
 
 
 def _tables(description: str, items: Iterator[Any]) -> Iterator[Element]:
-    for number, item in enumerate(items):
-        yield Element(f"element {number:,} of {description}", _num_bytes(item), item)
+    number = 0
+    for item in items:
+        yield Element(f"element {number:,} of {description}", bytes_of(item), item)
+        number += 1  # noqa: SIM113 - enumerate would hold the element while the next one is made
         del item
 
 
-def _opened(description: str, elements: Iterator[Element], request: Request, open_object: Opened) -> StreamedSource:
+def _opened(description: str, elements: Iterator[Element], request: Request, open_edges: Opened) -> StreamedSource:
     first = next(elements)
-    held = [(first.name, first.num_bytes, _open_part(first, request, open_object))]
+    held = [(first.name, first.num_bytes, _open_part(first, request, open_edges))]
     source = held[0][2]
     columns = Columns("source", "target", source.weight, tuple(source.columns))
     layout = Layout(description, columns, source.id_kind, source.columns, source.num_vertices)
@@ -148,7 +155,7 @@ def _opened(description: str, elements: Iterator[Element], request: Request, ope
     def parts() -> Iterator[Part]:
         yield from _parts(layout, *held.pop())
         while (one := next(elements, None)) is not None:
-            name, num_bytes, source = one.name, one.num_bytes, _open_part(one, as_first, open_object)
+            name, num_bytes, source = one.name, one.num_bytes, _open_part(one, as_first, open_edges)
             del one
             yield from _parts(layout, name, num_bytes, source)
             del source
@@ -156,9 +163,9 @@ def _opened(description: str, elements: Iterator[Element], request: Request, ope
     return StreamedSource(layout, parts)
 
 
-def _open_part(element: Element, request: Request, open_object: Opened) -> Source:
+def _open_part(element: Element, request: Request, open_edges: Opened) -> Source:
     try:
-        source = open_object(element.edges, request)
+        source = open_edges(element.edges, request)
     except InputError as error:
         raise InputError(f"{element.name}: {error}") from error
     if source.directed is not None or source.extra_vertices is not None:
@@ -196,16 +203,3 @@ def _blocks(name: str, source: Source, first_row: int, block_rows: int) -> Itera
                 del block
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
-
-
-def _num_bytes(item: Any) -> int:
-    """Return about what a table takes in memory."""
-    if isinstance(item, tuple | list):
-        return sum(map(_num_bytes, item))
-    if isinstance(item, dict):
-        return sum(map(_num_bytes, item.values()))
-    if hasattr(item, "memory_usage"):
-        return int(np.sum(item.memory_usage(deep=True)))
-    if hasattr(item, "estimated_size"):
-        return int(item.estimated_size())
-    return int(getattr(item, "nbytes", sys.getsizeof(item)))

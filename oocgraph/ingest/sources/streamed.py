@@ -5,10 +5,13 @@ A build reads edges more than once, so it copies these to a temporary file first
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock
@@ -34,6 +37,25 @@ class Part:
     name: str
     num_bytes: int
     blocks: Callable[[int, int], Iterator[EdgeBlock]]
+
+
+def bytes_of(values: Any) -> int:
+    """Return about what a table, an array or some columns take in memory; of an array that gives ranges of rows, what a chunk takes."""
+    if isinstance(values, tuple | list | dict):
+        return sum(map(bytes_of, values.values() if isinstance(values, dict) else values))
+    if isinstance(values, np.ndarray):
+        return values.nbytes
+    if hasattr(type(values), "__dask_graph__"):
+        return 0
+    if isinstance(chunk := getattr(values, "chunks", None), tuple):
+        return int(np.prod(chunk)) * int(values.dtype.itemsize)
+    if hasattr(values, "memory_usage"):
+        return int(np.sum(values.memory_usage(deep=True)))
+    if hasattr(values, "estimated_size"):
+        return int(values.estimated_size())
+    if hasattr(values, "nbytes"):
+        return int(values.nbytes)
+    return sys.getsizeof(values) + sum(one.nbytes for one in getattr(values, "__dict__", {}).values() if isinstance(one, np.ndarray))
 
 
 class StreamedSource(Source):
