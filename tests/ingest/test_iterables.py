@@ -96,6 +96,11 @@ def test_sets_views_cursors_and_readers(tmp_path):
     assert read(open_source(pd.read_csv(text, chunksize=2), weight_column="w")) == ([1, 2, 1], [2, 3, 3], {"w": [5, 6, 7]})
 
 
+def test_an_endless_one_is_refused_where_it_is_wrong():
+    """Not when memory is full."""
+    refused(itertools.chain([(1, 2)], itertools.repeat([1])), "element 1 is [1], not a tuple")
+
+
 def test_paths_that_a_folder_gives(tmp_path):
     for name, edges in {"a": "1,2\n", "b": "2,3\n"}.items():
         (tmp_path / f"{name}.csv").write_text(edges)

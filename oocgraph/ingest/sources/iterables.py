@@ -126,9 +126,10 @@ def _batches(description: str, items: Iterator[Any]) -> Iterator[Element]:
         if not all(issubclass(kind, tuple) for kind in set(map(type, more))):
             more = [tuple(one) if _is_edge(one) else one for one in more]
         batch += more
-        if all(issubclass(kind, tuple) for kind in set(map(type, more))):
+        are_edges = all(issubclass(kind, tuple) for kind in set(map(type, more)))
+        if are_edges:
             num_bytes += OBJECT_COPIES * (sum(map(sys.getsizeof, more)) + sum(map(sys.getsizeof, chain.from_iterable(more))))
-        if num_bytes >= BATCH_BYTES or len(more) < PIECE_EDGES:
+        if num_bytes >= BATCH_BYTES or not are_edges:
             yield Element(f"{description}, from element {start:,} on", num_bytes, batch)
             start, num_bytes, batch = start + len(batch), 0, []
     if batch:
