@@ -23,6 +23,7 @@ from oocgraph.config import settings
 from oocgraph.engine.afterwards import least_bytes_afterwards
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.resident import graph_sizes
+from oocgraph.errors import InputError
 from oocgraph.ingest.build import checked_columns, opened_edges
 from oocgraph.ingest.build_job import LEAST_THREADS, BuildOptions, ample_build_bytes, least_build_bytes
 from oocgraph.ingest.edges import EdgeSource, read_streams
@@ -103,7 +104,7 @@ def estimate(
     Raises
     ------
     InputError
-        The source cannot be read.
+        The source cannot be read, or only once, or how many rows it has is known only when it was read.
 
     Notes
     -----
@@ -128,6 +129,8 @@ def estimate(
         directed=directed, weight_column=weight, edge_columns=kept, source_column=source_column, target_column=target_column,
         num_vertices=num_vertices, id_kind=id_kind,
     )  # fmt: skip
+    if hasattr(type(source), "__next__"):
+        raise InputError(f"{type(source).__name__}: it can be read only once, by the build; give a file, or a table of some of the edges")
     edges = opened_edges(source, options)
     return _of_edges(edges, source, options, num_threads, held, free)
 
@@ -277,6 +280,8 @@ def _as_integers(ids: Any) -> tuple[Array, float]:
 def _text_rows(edges: EdgeSource) -> int:
     """Return about how many lines text files have, by the length of those at the beginning of the largest."""
     files = [one.path for one in getattr(edges, "files", ())]
+    if not files:
+        raise InputError(f"{edges.description}: how many edges it has is known only when all are read; give a table of some of them")
     size, largest = sum(one.stat().st_size for one in files), max(files, key=lambda one: one.stat().st_size)
     with largest.open("rb") as raw:
         zipped = largest.suffix == ".gz"

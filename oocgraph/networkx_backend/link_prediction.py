@@ -11,6 +11,7 @@ import numpy as np
 
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.networkx_backend.store_nodes import StoreNodes
 from oocgraph.types import Array
 
 PIECE_PAIRS = 1 << 14
@@ -29,11 +30,18 @@ def _scored(graph: Nodes, ebunch: Iterable[tuple[Any, Any]], kind: str) -> Itera
 
 def _scores(graph: Nodes, pairs: list[tuple[Any, Any]], kind: str) -> Array:
     try:
-        source, target = ([graph.id_of(pair[end]) for pair in pairs] for end in range(2))
+        source, target = ([graph.id_of(_known(graph, pair[end])) for pair in pairs] for end in range(2))
     except KeyError as error:
         raise nx.NodeNotFound(f"Node {error.args[0]} not in G.") from error
     scores: Array = graph.store.similarity(source, target, kind=kind, memory_budget=graph.resources.memory_budget)
     return scores
+
+
+def _known(graph: Nodes, node: Any) -> Any:
+    """Return a node; a string that a store would take for an integer is none."""
+    if isinstance(node, str) and isinstance(graph, StoreNodes) and graph.store.attributes.id_kind != "string":
+        raise KeyError(node)
+    return node
 
 
 def _joined(pairs: list[tuple[Any, Any]], scores: Iterable[Any]) -> Iterator[tuple[Any, Any, float]]:

@@ -36,6 +36,8 @@ def as_collection(ids: Any) -> Any:
         ids = ids.as_py()
     if is_single(ids):
         return [ids]
+    if np.ma.is_masked(ids):
+        raise ArgumentError("an id is missing (masked); fill it in, or leave it out")
     if isinstance(ids, np.ndarray):
         return ids.reshape(-1)
     return ids if hasattr(ids, "__array__") or isinstance(ids, list | tuple) else list(ids)

@@ -25,7 +25,7 @@ from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.neighbours import VERTEX_BYTES
 from oocgraph.store.paged_ids import PagedIds
 from oocgraph.store.row_places import group_of, row_ends
-from oocgraph.store.scattered import RangeReader
+from oocgraph.store.scattered import RangeReader, reading_bytes
 from oocgraph.store.vertex_degrees import degrees_of
 from oocgraph.types import Array
 
@@ -82,7 +82,8 @@ def _batches(store: GraphArrays, pairs: _Pairs, kind: str, budget: Budget) -> It
         second += COMMON_BYTES * pairs.lengths.min(axis=0)
     is_new = np.append(True, pairs.numbers[0, 1:] != pairs.numbers[0, :-1])[: first.size]
     total = np.append(0, np.cumsum(second + np.where(is_new, first, 0)))
-    most = min(int(total[-1]), max(int((first + second).max(initial=0)), min(BATCH_BYTES, budget.available_bytes)))
+    room = budget.available_bytes - reading_bytes(store)
+    most = min(int(total[-1]), max(int((first + second).max(initial=0)), min(BATCH_BYTES, room)))
     budget.reserve("rows of the pairs", most)
     start = 0
     while start < first.size:

@@ -223,7 +223,8 @@ class VertexIds:
         if not isinstance(one, (int, np.integer)) or isinstance(one, bool):
             raise VertexNotFoundError(f"{one!r} is not a vertex of {self.store.url}: its ids are integers{self._range()}; give one of them")
         if not -(2**63) <= one < 2**63:
-            raise VertexNotFoundError(f"vertex {one} is not in {self.store.url}: it is not a 64-bit integer{self._range()}")
+            shown = one if abs(int(one)) < 1 << 128 else "of more than 128 bits"
+            raise VertexNotFoundError(f"vertex {shown} is not in {self.store.url}: it is not a 64-bit integer{self._range()}")
         return int(one)
 
     def _parse_strings(self, ids: Any) -> Array:

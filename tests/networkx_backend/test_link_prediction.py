@@ -34,6 +34,8 @@ def test_what_is_refused(tmp_path):
         nx.jaccard_coefficient(store)
     with pytest.raises(nx.NodeNotFound, match="vertex 9 is not in"):
         nx.adamic_adar_index(store, [(0, 9)])
+    with pytest.raises(nx.NodeNotFound, match="Node 1 not in G"):
+        nx.adamic_adar_index(store, [("1", 2)])
     with pytest.raises(nx.NodeNotFound, match="Node 9 not in G"):
         nx.adamic_adar_index(nx.path_graph(4), [(0, 9)], backend="oocgraph")
     with pytest.raises(ZeroDivisionError):

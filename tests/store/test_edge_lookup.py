@@ -55,6 +55,10 @@ def test_bad_questions_are_refused(tmp_path):
         graph.has_edge([0, 1, 2], [1, 2])
     with pytest.raises(ArgumentError, match="give two ids"):
         graph.has_edge(0, [1])
+    with pytest.raises(ArgumentError, match=r"an id is missing \(masked\)"):
+        graph.has_edge(np.ma.masked_equal([0, 1], 1), [2, 3])
+    with pytest.raises(VertexNotFoundError, match="vertex of more than 128 bits is not in"):
+        graph.has_edge(10**5000, 1)
 
 
 def test_damaged_neighbours_are_told(tmp_path):

@@ -249,12 +249,13 @@ def _open_table(source: Any, request: Request) -> Source | None:
         return _opener("arrow_stream.open_lazy_frame")(source, request)
     if package in ("pyarrow", "polars") and hasattr(source, "__arrow_c_stream__") and hasattr(source, "columns"):
         return _opener("table.open_arrow")(source, request)
+    is_array = hasattr(source, "shape") and hasattr(source, "dtype") and hasattr(type(source), "__getitem__")
+    if is_array and (len(source.shape) == 2 or not hasattr(source, "__arrow_c_stream__")):
+        return _opener("arrays.open_sliced")(source, request)
     if hasattr(source, "__arrow_c_stream__"):
         return _opener("arrow_stream.open_stream")(source, request)
     if isinstance(source, dict):
         return _opener("table.open_dict")(source, request)
-    if hasattr(source, "shape") and hasattr(source, "dtype") and hasattr(type(source), "__getitem__"):
-        return _opener("arrays.open_sliced")(source, request)
     return None
 
 
@@ -290,4 +291,4 @@ def _open_columns(columns: Sequence[Any], request: Request) -> Source:
 def is_dask(source: Any) -> bool:
     """Whether a source is a Dask collection, or a pair with one; types are asked, because a Delayed has any attribute."""
     ends = source if isinstance(source, tuple | list) and len(source) == 2 else [source]
-    return any(hasattr(type(end), "__dask_graph__") for end in ends)
+    return any(hasattr(type(end), "__dask_graph__") and not type(end).__module__.startswith("xarray.") for end in ends)

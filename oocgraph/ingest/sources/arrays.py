@@ -201,6 +201,9 @@ def _open(description: str, kind: IdKind, values: dict[str, Array], request: Req
 
 def _as_array(values: Any, place: Place) -> Array:
     refuse_masked(values, place)
+    if isinstance(values, list) and (kinds := set(map(type, values))) & {bool, np.bool_} and not kinds <= {bool, np.bool_}:
+        position = next(i for i, value in enumerate(values) if isinstance(value, bool | np.bool_))
+        place.refuse(position, f"the id {values[position]!r} is neither an integer nor a string", "convert it")
     what = f"{place.description}: the {place.column}"
     try:
         array = np.asarray(values)
@@ -233,7 +236,8 @@ def object_numbers(values: Array, place: Place) -> Array:
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             place.refuse(position, f"the id {value!r} is not a number as the first one is", "give only strings or only integers")
         if not isinstance(value, float | np.floating) and not -(2**63) <= value < 2**64:
-            place.refuse(position, f"the id {value} overflows int64", "renumber the ids, or give them as strings")
+            shown = value if abs(int(value)) < 1 << 128 else "of more than 128 bits"
+            place.refuse(position, f"the id {shown} overflows int64", "renumber the ids, or give them as strings")
     if any(isinstance(value, float | np.floating) for value in values):
         return values.astype(np.float64)
     return values.astype(np.uint64 if any(value > 2**63 - 1 for value in values) and all(value >= 0 for value in values) else np.int64)

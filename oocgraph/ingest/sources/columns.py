@@ -24,12 +24,13 @@ USUAL_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Names of the chosen columns; `edge` holds the weight first and has no name twice."""
+    """Names of the chosen columns; `edge` holds the weight first and has no name twice; `are_fixed`: the format has named the ends."""
 
     source: str
     target: str
     weight: str | None
     edge: tuple[str, ...]
+    are_fixed: bool = False
 
     @property
     def read(self) -> list[str]:
@@ -61,6 +62,11 @@ class Layout:
     dtypes: dict[str, str]
     num_vertices: int | None
 
+    @property
+    def ends(self) -> tuple[str, str] | None:
+        """Names of the columns of sources and targets, unless the format has named them."""
+        return None if self.columns.are_fixed else (self.columns.source, self.columns.target)
+
     def ids(self, values: Any, place: Place) -> Any:
         """Return the ids of an end, checked."""
         return int_ids(values, place, self.num_vertices)
@@ -83,7 +89,7 @@ class Layout:
         """Return the source of edges laid out like this, with what else is known of them: attributes of `Source`."""
         return Source(
             self.description, self.kind, make_streams, num_rows, self.num_vertices,
-            weight=self.columns.weight, columns=self.dtypes, **facts,
+            weight=self.columns.weight, columns=self.dtypes, ends=self.ends, **facts,
         )  # fmt: skip
 
 
@@ -126,7 +132,9 @@ def fixed_layout(
     weight = request.weight_column or ("weight" if "weight" in available else None)
     chosen = tuple(dict.fromkeys(([weight] if weight else []) + list(request.edge_columns)))
     dtypes = asked_dtypes(description, {name: available[name] for name in chosen}, request)
-    return make(description, Columns(*ends, weight, chosen), kind, dtypes, agreed_num_vertices(description, declared, request))
+    return make(
+        description, Columns(*ends, weight, chosen, are_fixed=True), kind, dtypes, agreed_num_vertices(description, declared, request)
+    )
 
 
 def asked_dtypes(description: str, found: Mapping[str, str], request: Request) -> dict[str, str]:

@@ -165,7 +165,7 @@ def as_dtype(values: Any, dtype: str, place: Place) -> Any:
         return values
     with np.errstate(invalid="ignore", over="ignore"):
         converted = values.astype(dtype)
-    exact = _are_exact(values, converted)
+        exact = _are_exact(values, converted)
     if not exact.all():
         position = int(np.argmin(exact))
         place.refuse(position, f"the value {values[position].item()!r} is no {dtype}", "correct it, or build with another dtype (dtypes)")
@@ -179,8 +179,8 @@ def _are_exact(values: Array, converted: Array) -> Array:
     if kinds == "ff":
         exact = (converted == values) | np.isnan(values)
     elif kinds[1] == "f":
-        most = 1 << (np.finfo(converted.dtype).nmant + 1)
-        exact = (values <= most) & ((values >= -most) if kinds[0] == "i" else True)
+        beyond = 2.0 ** (8 * values.dtype.itemsize - (kinds[0] == "i"))
+        exact = (converted < beyond) & (converted.astype(values.dtype) == values)
     elif kinds[0] == "f":
         low, high = (float(one) for one in (np.iinfo(converted.dtype).min, np.iinfo(converted.dtype).max))
         exact = (values >= low) & (values < high + 1) & (np.floor(values) == values)

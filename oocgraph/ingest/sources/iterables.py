@@ -23,6 +23,7 @@ from oocgraph.ingest.sources.arrays import open_list
 from oocgraph.ingest.sources.columns import Columns, Layout
 from oocgraph.ingest.sources.source import Request, Source, reason
 from oocgraph.ingest.sources.streamed import Part, StreamedSource, bytes_of
+from oocgraph.memory import host_bytes
 
 PIECE_EDGES = 1 << 10
 """Tuples that are taken at once."""
@@ -56,8 +57,13 @@ class Element:
     edges: Any
 
 
+_begun: list[tuple[Iterable[Any], Iterator[Element] | None, Opened]] = []
+"""The iterator that was opened last. As long as nothing was read it has its elements, those that were taken too, so that a build that was
+refused may be repeated; None once they are read, until it ends: a build that is broken off has read some of them."""
+
+
 def open_iterable(iterable: Iterable[Any], request: Request, open_table: Opened) -> Source:
-    """Open an iterable of edges, of tables of edges, or of paths; its first element is taken from it.
+    """Open an iterable of edges, of tables of edges, or of paths; its first elements are taken from it.
 
     Parameters
     ----------
@@ -67,14 +73,23 @@ def open_iterable(iterable: Iterable[Any], request: Request, open_table: Opened)
     Raises
     ------
     InputError
-        It is empty, breaks off, or gives something else.
+        It is empty, breaks off, gives something else, or was read from by a build that was broken off.
     """
     description = type(iterable).__name__
+    if _begun and _begun[0][0] is iterable:
+        _, elements, open_edges = _begun[0]
+        if elements is None:
+            raise InputError(f"{description}: a build that was broken off has read from it; make it again")
+        return _opened(description, iterable, elements, request, open_edges)
+    if type(iterable).__module__.startswith("networkx.") and "Multi" in description:
+        raise InputError(f"{description}: it gives the keys of edges as well, which are no weights; give the graph itself")
     items = _guarded(iterable, description)
     some = list(islice(items, 1))
     if not some:
         raise InputError(f"{description}: it gives nothing; for a graph without edges give ([], []), and num_vertices")
     is_edges = _is_edge(some[0])
+    if is_edges and getattr(some[0], "_fields", ("",))[0] == "Index":
+        raise InputError(f"{description}: its elements begin with the index of a DataFrame; give the DataFrame, or itertuples(index=False)")
     items = _joined(some, items)
     if isinstance(some[0], os.PathLike):
         return open_table(list(items), request)
@@ -84,8 +99,8 @@ def open_iterable(iterable: Iterable[Any], request: Request, open_table: Opened)
             "weight), or tables or arrays of edges; give lines of text as the path of their file, and names of files as a list"
         )
     if is_edges:
-        return _opened(description, _batches(description, items), request, open_list)
-    return _opened(description, _tables(description, items), request, open_table)
+        return _opened(description, iterable, _batches(description, items), request, open_list)
+    return _opened(description, iterable, _tables(description, items), request, open_table)
 
 
 def _is_edge(item: Any) -> bool:
@@ -96,7 +111,7 @@ def _is_edge(item: Any) -> bool:
         ends = item[0], item[1]
     except (IndexError, KeyError, TypeError):
         return False
-    return all(isinstance(end, str | bytes | tuple) or not hasattr(end, "__len__") for end in ends)
+    return all(isinstance(end, str | bytes | bytearray | memoryview | tuple) or not hasattr(end, "__len__") for end in ends)
 
 
 def _joined(first: list[Any], items: Iterator[Any]) -> Iterator[Any]:
@@ -139,27 +154,50 @@ def _batches(description: str, items: Iterator[Any]) -> Iterator[Element]:
 def _tables(description: str, items: Iterator[Any]) -> Iterator[Element]:
     number = 0
     for item in items:
+        if isinstance(item, tuple | list) and not item:
+            continue
         yield Element(f"element {number:,} of {description}", bytes_of(item), item)
-        number += 1  # noqa: SIM113 - enumerate would hold the element while the next one is made
+        number += 1
         del item
 
 
-def _opened(description: str, elements: Iterator[Element], request: Request, open_edges: Opened) -> StreamedSource:
-    first = next(elements)
-    held = [(first.name, first.num_bytes, _open_part(first, request, open_edges))]
-    source = held[0][2]
-    columns = Columns("source", "target", source.weight, tuple(source.columns))
+def _opened(
+    description: str, iterable: Iterable[Any], elements: Iterator[Element], request: Request, open_edges: Opened
+) -> StreamedSource:  # fmt: skip
+    began = host_bytes()
+    taken = [next(elements)]
+    if iter(iterable) is iterable:
+        _begun[:] = [(iterable, _joined(taken, elements), open_edges)]
+    source = _open_part(taken[0], request, open_edges)
+    while source.num_rows == 0 and (after := next(elements, None)) is not None:  # which says nothing of the kinds of the others
+        taken[0] = after
+        source = _open_part(after, request, open_edges)
+        del after
+    columns = Columns("source", "target", source.weight, tuple(source.columns), are_fixed=True)
     layout = Layout(description, columns, source.id_kind, source.columns, source.num_vertices)
     as_first = replace(request, dtypes=source.columns)
-    del first, source
+    if source.ends is not None:
+        as_first = replace(as_first, source_column=source.ends[0], target_column=source.ends[1])
+    held, grown = [source], host_bytes() - began
+    del source
 
     def parts() -> Iterator[Part]:
-        yield from _parts(layout, *held.pop())
-        while (one := next(elements, None)) is not None:
-            name, num_bytes, source = one.name, one.num_bytes, _open_part(one, as_first, open_edges)
-            del one
+        if _begun and _begun[0][0] is iterable:
+            _begun[:] = [(iterable, None, open_edges)]
+        one: Element | None = taken.pop()
+        source, most = held.pop(), grown
+        while one is not None:
+            name = one.name
+            num_bytes = one.num_bytes if open_edges is open_list else max(one.num_bytes, most)  # of a table columns may have been copied
+            one = None  # it goes with its edges
             yield from _parts(layout, name, num_bytes, source)
             del source
+            began, one = host_bytes(), next(elements, None)
+            if one is not None:
+                source = _open_part(one, as_first, open_edges)
+                most = max(most, host_bytes() - began)
+        if _begun and _begun[0][0] is iterable:
+            _begun.clear()
 
     return StreamedSource(layout, parts)
 
@@ -183,10 +221,10 @@ def _parts(layout: Layout, name: str, num_bytes: int, source: Source) -> Iterato
 
 
 def _check(layout: Layout, source: Source, name: str) -> None:
-    """Refuse a part that is not as the first."""
+    """Refuse a part that is not as the first; one without edges is as any."""
     facts = (source.id_kind, source.columns, source.weight, source.num_vertices)
     expected = (layout.kind, layout.dtypes, layout.columns.weight, layout.num_vertices)
-    if facts == expected:
+    if facts == expected or source.num_rows == 0:
         return
     has, should = (
         f"{kind} ids, {', '.join(f'{column}: {dtype}' for column, dtype in columns.items()) or 'no columns'}"

@@ -154,6 +154,8 @@ class Source:
         What is read; every stream ends with an error if one has changed since it was opened.
     readers
         How many streams there are at the most, and what each holds beside its blocks, where that is known.
+    ends
+        Names of the columns of sources and targets, where a table has been asked for them.
     """
 
     description: str
@@ -169,6 +171,7 @@ class Source:
     likely_rows: int | None = None
     files: tuple[InputFile, ...] = ()
     readers: tuple[int, int] = (0, 0)
+    ends: tuple[str, str] | None = None
 
     @classmethod
     def like(cls, edges: EdgeSource, make_streams: StreamMaker, **facts: Any) -> Source:

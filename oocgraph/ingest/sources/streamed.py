@@ -77,6 +77,7 @@ class StreamedSource(Source):
             num_vertices=layout.num_vertices,
             weight=layout.columns.weight,
             columns=layout.dtypes,
+            ends=layout.ends,
         )
         self._parts: Callable[[], Iterator[Part]] | None = parts
 
