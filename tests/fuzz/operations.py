@@ -155,7 +155,7 @@ def bfs_over_partitions(call: Call) -> Answer:
     """Search over partitions made now, or stored ones."""
     options = call.options
     partition = str(call.folder / PARTS) if call.base.kind == "partitions" else options["_grid"]
-    with _small_blocks(options["_cramped"]):
+    with _few_edges(options["_cramped"]):
         result = oocgraph.bfs(
             call.graph, _sources(options), partition=partition, depth_limit=options["depth"], resources=call.resources(),
         )  # fmt: skip
@@ -242,7 +242,7 @@ def _small_residency(seed: int | None) -> Any:
 
 
 @contextlib.contextmanager
-def _small_blocks(seed: int | None) -> Any:
+def _few_edges(seed: int | None) -> Any:
     """Let parts hold few edges."""
     from oocgraph.parts import local_edges, local_parts
 
@@ -251,8 +251,9 @@ def _small_blocks(seed: int | None) -> Any:
         return
     rng = np.random.default_rng(seed)
     with (
-        patch.object(local_edges, "BLOCK_BYTES", int(rng.choice([256, 4096]))),
-        patch.object(local_parts, "_shares", lambda blocks, _: [int(rng.integers(0, max(1, number))) for number in blocks]),
+        patch.object(local_parts, "STAGED_EDGES", int(rng.choice([5, 1000]))),
+        patch.object(local_edges, "BATCH_ROWS", int(rng.choice([3, 1000]))),
+        patch.object(local_parts, "_shares", lambda arrays, _: [int(rng.integers(0, max(1, array.length))) for array in arrays]),
     ):
         yield
 
