@@ -137,6 +137,7 @@ def after(count, *edges):
     ("given", "words"),
     [
         ([], ("gives nothing", "num_vertices")),
+        ([[], ()], ("gives nothing", "num_vertices")),
         (["a b"], ("first element is 'a b'", "path of their file")),
         ([None], ("first element is None",)),
         (range(5), ("first element is 0",)),

@@ -86,7 +86,7 @@ def open_iterable(iterable: Iterable[Any], request: Request, open_table: Opened)
     items = _guarded(iterable, description)
     some = list(islice(items, 1))
     if not some:
-        raise InputError(f"{description}: it gives nothing; for a graph without edges give ([], []), and num_vertices")
+        raise _nothing(description)
     is_edges = _is_edge(some[0])
     if is_edges and getattr(some[0], "_fields", ("",))[0] == "Index":
         raise InputError(f"{description}: its elements begin with the index of a DataFrame; give the DataFrame, or itertuples(index=False)")
@@ -101,6 +101,10 @@ def open_iterable(iterable: Iterable[Any], request: Request, open_table: Opened)
     if is_edges:
         return _opened(description, iterable, _batches(description, items), request, open_list)
     return _opened(description, iterable, _tables(description, items), request, open_table)
+
+
+def _nothing(description: str) -> InputError:
+    return InputError(f"{description}: it gives nothing; for a graph without edges give ([], []), and num_vertices")
 
 
 def _is_edge(item: Any) -> bool:
@@ -165,7 +169,8 @@ def _opened(
     description: str, iterable: Iterable[Any], elements: Iterator[Element], request: Request, open_edges: Opened
 ) -> StreamedSource:  # fmt: skip
     began = host_bytes()
-    taken = [next(elements)]
+    if not (taken := list(islice(elements, 1))):
+        raise _nothing(description)
     if iter(iterable) is iterable:
         _begun[:] = [(iterable, _joined(taken, elements), open_edges)]
     source = _open_part(taken[0], request, open_edges)
