@@ -196,7 +196,6 @@ def open_partitioned(
             load_traverse_kernels(store.index_dtype.name, store.index_dtype.name, progress)  # before the budget looks at the process
             budget = Budget(resources.limit_bytes)
             allow_for_result(budget, store)
-            budget.check_alternatives()
             runtime: Any = _opened_here(store, [] if found is None else list(found), budget, resources, num_searches)
             limit = runtime.budget.limit_bytes
         else:

@@ -137,6 +137,7 @@ class LocalParts:
         if total + more > budget.available_bytes:
             budget.reserve(name, total + more)
         budget.reserve(name, total)
+        budget.check_alternatives()
 
     def _kept_by_host(
         self, mine: Sequence[Part], arrays: Sequence[Any], budget: Budget, reading: int, io_threads: int
