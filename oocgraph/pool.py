@@ -181,8 +181,8 @@ class Pool(Closing):
                 thread.join()
 
     def __del__(self) -> None:
-        """Let the threads end."""
-        for _ in self._threads:
+        """Let the threads end; there are none where a signal has interrupted `__init__`."""
+        for _ in self.__dict__.get("_threads", ()):
             self._calls.put(None)
 
 
