@@ -334,6 +334,7 @@ def test_other_sources_one_after_the_other():
     matrix = sp.coo_array((np.ones(3), ([0, 1, 2], [1, 2, 3])), shape=(9, 9))
     assert read(open_source(iter([matrix, matrix])))[:2] == ([0, 1, 2] * 2, [1, 2, 3] * 2)
     assert bytes_of(matrix) >= 3 * 8
+    assert bytes_of(([1, 2], ["a", "b"])) >= sys.getsizeof(1) + sys.getsizeof(2) + 2 * sys.getsizeof("a")
     frame = dd.from_pandas(pd.DataFrame({"source": [1, 2], "target": [3, 4]}), npartitions=2)
     assert read(open_source(iter([frame, frame])))[:2] == ([1, 2] * 2, [3, 4] * 2)
     assert bytes_of(frame) == 0

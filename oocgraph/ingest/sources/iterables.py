@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,19 +38,8 @@ Opened = Callable[[Any, Request], Source]
 """Opens an object that is edges."""
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
-    """Edges that are read together.
-
-    Attributes
-    ----------
-    name
-        What messages call them.
-    num_bytes
-        Bytes that they add to what the process holds.
-    edges
-        The edges.
-    """
+class Element(NamedTuple):
+    """Edges that are read together: what messages call them, the bytes that they add to what the process holds, and the edges."""
 
     name: str
     num_bytes: int
@@ -171,7 +160,7 @@ def _opened(
     began = host_bytes()
     if not (taken := list(islice(elements, 1))):
         raise _nothing(description)
-    if iter(iterable) is iterable:
+    if isinstance(iterable, Iterator):
         _begun[:] = [(iterable, _joined(taken, elements), open_edges)]
     source = _open_part(taken[0], request, open_edges)
     while source.num_rows == 0 and (after := next(elements, None)) is not None:  # which says nothing of the kinds of the others

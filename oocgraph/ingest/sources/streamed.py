@@ -41,8 +41,11 @@ class Part:
 
 def bytes_of(values: Any) -> int:
     """Return about what a table, an array or some columns take in memory; of an array that gives ranges of rows, what a chunk takes."""
-    if isinstance(values, tuple | list | dict):
-        return sum(map(bytes_of, values.values() if isinstance(values, dict) else values))
+    if isinstance(values, dict):
+        return sum(map(bytes_of, values.values()))
+    if isinstance(values, tuple | list):
+        is_column = not any(hasattr(one, "__len__") and not isinstance(one, str) for one in values[:1])
+        return sum(map(sys.getsizeof if is_column else bytes_of, values))
     if isinstance(values, np.ndarray):
         return values.nbytes
     if hasattr(type(values), "__dask_graph__"):
