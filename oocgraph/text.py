@@ -26,6 +26,17 @@ def format_number(value: float, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def short_integer(value: int) -> str:
+    """Return an integer as text, one that is too long to be read by its length: Python refuses to write thousands of digits.
+
+    Examples
+    --------
+    >>> short_integer(-7), short_integer(10**5000)
+    ('-7', 'of more than 128 bits')
+    """
+    return str(value) if abs(value) < 1 << 128 else "of more than 128 bits"
+
+
 def counted(count: int, things: str) -> str:
     """Return a number of things, given by their plural, as text.
 

@@ -22,6 +22,7 @@ from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.id_order import ISOLATED, IdPages
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, VERTEX_ID
 from oocgraph.store.strings import bytes_at
+from oocgraph.text import short_integer
 from oocgraph.types import Array
 
 BLOCK_VERTICES = 1 << 19
@@ -223,8 +224,9 @@ class VertexIds:
         if not isinstance(one, (int, np.integer)) or isinstance(one, bool):
             raise VertexNotFoundError(f"{one!r} is not a vertex of {self.store.url}: its ids are integers{self._range()}; give one of them")
         if not -(2**63) <= one < 2**63:
-            shown = one if abs(int(one)) < 1 << 128 else "of more than 128 bits"
-            raise VertexNotFoundError(f"vertex {shown} is not in {self.store.url}: it is not a 64-bit integer{self._range()}")
+            raise VertexNotFoundError(
+                f"vertex {short_integer(int(one))} is not in {self.store.url}: it is not a 64-bit integer{self._range()}"
+            )
         return int(one)
 
     def _parse_strings(self, ids: Any) -> Array:

@@ -14,6 +14,7 @@ from oocgraph.ingest.edges import EdgeBlock, EdgeStream
 from oocgraph.ingest.sources.columns import Layout, fixed_layout
 from oocgraph.ingest.sources.ids import Place, int_ids, is_integer, numpy_column_dtype, refuse_masked, row_place
 from oocgraph.ingest.sources.source import MAX_STREAMS, Request, Source, blocks_of, range_streams, reason, split_rows
+from oocgraph.text import short_integer
 from oocgraph.types import Array, IdKind
 
 ENDS = ("source", "target")
@@ -110,8 +111,11 @@ def _weights(weights: list[Any], place: Place) -> Array:
     for position, weight in enumerate(weights):
         if whole[position] and not _holds(dtype, int(weight)):
             others = "weights are integers or floats of 64 bits" if all(whole) else "others have fractions, and are floats of 64 bits"
-            shown = weight if abs(int(weight)) < 1 << 128 else "of more than 128 bits"
-            place.refuse(position, f"the weight {shown} cannot be held: {others}", "scale the weights down, or give all as floats")
+            place.refuse(
+                position,
+                f"the weight {short_integer(int(weight))} cannot be held: {others}",
+                "scale the weights down, or give all as floats",
+            )
     return np.asarray(weights, dtype)
 
 
@@ -236,8 +240,7 @@ def object_numbers(values: Array, place: Place) -> Array:
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             place.refuse(position, f"the id {value!r} is not a number as the first one is", "give only strings or only integers")
         if not isinstance(value, float | np.floating) and not -(2**63) <= value < 2**64:
-            shown = value if abs(int(value)) < 1 << 128 else "of more than 128 bits"
-            place.refuse(position, f"the id {shown} overflows int64", "renumber the ids, or give them as strings")
+            place.refuse(position, f"the id {short_integer(int(value))} overflows int64", "renumber the ids, or give them as strings")
     if any(isinstance(value, float | np.floating) for value in values):
         return values.astype(np.float64)
     return values.astype(np.uint64 if any(value > 2**63 - 1 for value in values) and all(value >= 0 for value in values) else np.int64)
