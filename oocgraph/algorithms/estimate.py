@@ -192,7 +192,7 @@ def _of_edges(edges: EdgeSource, source: Any, options: BuildOptions, threads: in
         plane_edges=(0, planes), skew=1.0, checksum_bytes=4 * pages,
     )  # fmt: skip
     ids = 2 * sample.id_bytes + 4 if edges.id_kind == "string" else ID_BYTES
-    binned = sum(dtype.itemsize for dtype in payload.binned)
+    binned = payload.binned_bytes
     per_edge = KEY_BYTES + binned + (2 * sample.id_bytes + 2 * KEY_BYTES if edges.id_kind == "string" else 0)
     seconds = num_rows * (TEXT_SECONDS if edges.id_kind == "string" else EDGE_SECONDS) * (1 + binned / 16)
     return Estimate(

@@ -308,7 +308,7 @@ def build_with_report(
     threads = options.threads or configured.threads
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory(kept_bytes_of(limit, threads)):
         load_build(options.codec, shown, id_kind=edges.id_kind, dtypes=payload.binned)
-        before, payload_bytes, compressed = bytes_before(limit), sum(dtype.itemsize for dtype in payload.binned), options.codec != "none"
+        before, payload_bytes, compressed = bytes_before(limit), payload.binned_bytes, options.codec != "none"
 
         def planned(most: int) -> tuple[int, Budget, Sizes]:
             budget = Budget(limit, before)

@@ -179,6 +179,21 @@ def most_workers(threads: int) -> int:
     return threads + threads // 2
 
 
+def rows_beside(job: Job, name: str, num_bytes: int) -> int:
+    """Return how many edges a block may have while one thread copies edges out of something that takes so many bytes.
+
+    Raises
+    ------
+    BudgetError
+        There is no room for it.
+    """
+    row_bytes = _edge_bytes(job.payload.binned_bytes)[0]
+    budget = Budget(job.budget.limit_bytes, job.budget.baseline_bytes)
+    budget.reserve("copying", FIXED_BYTES + READER_BYTES + MIN_BLOCK_ROWS * row_bytes)
+    budget.reserve(name, num_bytes)
+    return min(job.sizes.block_rows, MIN_BLOCK_ROWS + budget.available_bytes // row_bytes)
+
+
 def workers_for(threads: int, available_bytes: int) -> int:
     """Return how many workers keep `threads` cores busy.
 

@@ -178,7 +178,7 @@ def _charges(stores: list[CSRStore], num_workers: int, longest: int) -> dict[str
     first = stores[0]
     rows, ids = [one.num_rows for one in stores] + [0], sum(one.num_vertices for one in stores)
     texts = [name for name, kind in first.attributes.columns.items() if kind == "string"]
-    record = RECORD_BYTES + PAYLOAD_COPIES * sum(dtype.itemsize for dtype in _payload(first).binned)
+    record = RECORD_BYTES + PAYLOAD_COPIES * _payload(first).binned_bytes
     return {
         "vertices": vertex_bytes(rows[0], rows[1], ids, directed=first.attributes.directed),
         "distinct strings": CATEGORY_COPIES * sum(column_bytes(one, texts) for one in stores),
@@ -192,7 +192,7 @@ def _longest(*stores: CSRStore) -> int:
 
 
 def _least(store: CSRStore, threads: int) -> int:
-    payload_bytes = sum(dtype.itemsize for dtype in _payload(store).binned)
+    payload_bytes = _payload(store).binned_bytes
     return least_build_bytes(threads, payload_bytes, compressed=store.attributes.codec != "none")
 
 
@@ -261,7 +261,7 @@ def merge_and_publish(
         charges = _charges([first, second], num_workers, longest)
         budget.following_bytes = sum(charges.values()) + _least(first, num_workers)
         budget.reserve_all(charges)
-        payload_bytes = sum(dtype.itemsize for dtype in payload.binned)
+        payload_bytes = payload.binned_bytes
         return threads, budget, plan_sizes(budget, num_workers, payload_bytes, compressed=compressed)
 
     threads, budget, sizes = with_threads_that_fit(planned, options.threads or settings().threads, LEAST_THREADS)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from oocgraph.errors import BudgetError
-from oocgraph.ingest.build_job import Job
+from oocgraph.ingest.build_job import Job, rows_beside
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream, guarded
 from oocgraph.ingest.sources.arrow_values import as_numpy, whole_strings
 from oocgraph.ingest.sources.source import MAX_STREAMS, Source
@@ -47,30 +47,26 @@ def _copy(edges: StreamedSource, file: Path, job: Job) -> tuple[list[int], tuple
     low, high, row, parts = 2**63, -1, 0, guarded(edges.description, edges.parts())
     with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         while (part := next(parts, None)) is not None:
-            with _charged(part, job):
-                for block in guarded(edges.description, part.blocks(row, job.sizes.block_rows)):
-                    if edges.id_kind == "int64":
-                        low = min(low, int(block.source.min()), int(block.target.min()))
-                        high = max(high, int(block.source.max()), int(block.target.max()))
-                    values = [block.source, block.target, *(block.columns[name] for name in edges.columns)]
-                    writer.write_batch(pa.record_batch([as_arrow(one) for one in values], schema=schema))
-                    counts.append(len(block.source))
-                    row += counts[-1]
-                    job.progress("copy edges", row, 0)
-                    del block, values  # they are views of the part
+            for block in guarded(edges.description, part.blocks(row, _block_rows(part, job))):
+                if edges.id_kind == "int64":
+                    low = min(low, int(block.source.min()), int(block.target.min()))
+                    high = max(high, int(block.source.max()), int(block.target.max()))
+                values = [block.source, block.target, *(block.columns[name] for name in edges.columns)]
+                writer.write_batch(pa.record_batch([as_arrow(one) for one in values], schema=schema))
+                counts.append(len(block.source))
+                row += counts[-1]
+                job.progress("copy edges", row, 0)
+                del block, values  # they are views of the part
             del part
     return counts, (low, high) if counts and edges.id_kind == "int64" else None
 
 
-@contextmanager
-def _charged(part: Part, job: Job) -> Iterator[None]:
-    """Charge a part to the budget while it is held."""
+def _block_rows(part: Part, job: Job) -> int:
+    """Return how many rows are copied at a time, for which there is room beside the part."""
     try:
-        job.budget.reserve(part.name, part.num_bytes)
+        return rows_beside(job, part.name, part.num_bytes)
     except BudgetError as error:
         raise BudgetError(f"{error}, or make it smaller") from error
-    yield
-    job.budget.release(part.name)
 
 
 def _streams(file: Path, names: list[str], starts: Array, block_rows: int) -> list[EdgeStream]:

@@ -78,6 +78,11 @@ class Payload:
         return [*stored[:at], np.dtype(np.uint64), *stored[at:]] if self.needs_rows else stored
 
     @property
+    def binned_bytes(self) -> int:
+        """Bytes that these columns take for each edge."""
+        return sum(dtype.itemsize for dtype in self.binned)
+
+    @property
     def attributes(self) -> dict[str, str]:
         """What the store says of its columns."""
         columns = {name: "string" if dtype is None else dtype.name for name, dtype in self.extra.items()}

@@ -17,8 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from oocgraph import build_csr
+from oocgraph.config import parse_bytes
 from oocgraph.errors import BudgetError, InputError
 from oocgraph.ingest.sources import dask_collections, open_source
+from oocgraph.memory import PeakSampler
 from tests.ingest.helpers import read, refused
 from tests.ingest.helpers_build import assert_same_store, budget_of
 
@@ -292,3 +294,24 @@ def test_categories_of_polars_are_strings(tmp_path, kind, lazy):
     build_csr(given.lazy() if lazy else given, tmp_path / "categories", columns=("source", "target", "label"))
     build_csr(pa.table(columns), tmp_path / "strings", columns=("source", "target", "label"))
     assert_same_store(tmp_path / "categories", tmp_path / "strings")
+
+
+def test_a_large_batch_is_refused_once(tmp_path):
+    """What the build is to take later is not held beside the batch, and not part of the budget that is named for it."""
+
+    def reader():
+        schema = pa.schema([("source", "int64"), ("target", "int64")])
+
+        def batches():
+            yield pa.record_batch([pa.array(np.arange(number, number + 5_000_000)) for number in (0, 1)], schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+    build_csr(reader(), tmp_path / "ample")  # imports and kernels are loaded
+    with pytest.raises(BudgetError, match=r"batch 1 of .* needs 76\.3 MiB.*or make it smaller") as caught:
+        build_csr(reader(), tmp_path / "g", memory_budget=budget_of(tmp_path, 0))
+    named = str(caught.value).rpartition("at least ")[2].partition(",")[0]
+    with PeakSampler() as sampler:
+        build_csr(reader(), tmp_path / "g", memory_budget=named)
+    assert sampler.peak_bytes <= parse_bytes(named)
+    assert_same_store(tmp_path / "ample", tmp_path / "g")
