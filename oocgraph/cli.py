@@ -66,7 +66,7 @@ COMMANDS = {
     "bfs": "Search breadth-first from one or several sources.",
     "plan": "Predict a search over 1D and 2D partitions: bytes, messages, time, memory.",
     "pagerank": "Rank every vertex by PageRank.",
-    "sssp": "Find shortest paths from one vertex.",
+    "sssp": "Find shortest paths from one vertex, or from the nearest of several.",
     "path": "Find a shortest path from one vertex to another.",
     "hits": "Find hubs and authorities.",
     "katz": "Find the Katz centrality of every vertex.",

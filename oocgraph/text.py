@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 SMALL = 1e-4
 """Below this a number is shown with an exponent."""
@@ -35,6 +36,17 @@ def short_integer(value: int) -> str:
     ('-7', 'of more than 128 bits')
     """
     return str(value) if abs(value) < 1 << 128 else "of more than 128 bits"
+
+
+def named_sources(source: Any) -> str:
+    """Text of the sources of a search, of more than a few how many they are.
+
+    Examples
+    --------
+    >>> named_sources(4), named_sources(["a", "b"]), named_sources(list(range(5000)))
+    ('4', "['a', 'b']", '5,000 sources')
+    """
+    return repr(source) if not isinstance(source, list) or len(source) < 5 else f"{len(source):,} sources"
 
 
 def counted(count: int, things: str) -> str:

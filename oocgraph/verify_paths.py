@@ -2,7 +2,7 @@
 
 In: a graph and a `SSSPResult`. Out: nothing, or ValidationError that names the first rule broken and the vertices. The rules:
 
-1. The distance of the source is 0; a vertex has a parent where it was reached, and the parents of every vertex lead to the source.
+1. The distance of a source is 0; a vertex has a parent where it was reached, and the parents of every vertex lead to a source.
 2. No edge leads to a shorter path, or to a vertex that was not reached (unless that is beyond the limit of the search).
 3. A vertex is as far as its parent and an edge from there.
 """
@@ -21,6 +21,7 @@ from oocgraph.kernels import verify as rules
 from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.paths import SSSPResult
+from oocgraph.store.columns import distinct
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.rows import edge_block_bytes, edge_blocks
@@ -34,9 +35,9 @@ BLOCK_ENTRIES = 1 << 20
 _MESSAGES = {
     rules.SENTINELS_DIFFER: "has a distance and no parent, or a parent and no distance",
     rules.PARENT_RANGE: "has a parent that is no vertex",
-    rules.SOURCE_PARENT: "is the source, and not its own parent at distance 0",
+    rules.SOURCE_PARENT: "is a source, and not its own parent at distance 0",
     rules.PARENT_LEVEL: "is not as far as its parent and an edge from there",
-    rules.BEYOND_LIMIT: "is its own ancestor: its parents do not lead to the source",
+    rules.BEYOND_LIMIT: "is its own ancestor: its parents do not lead to a source",
 }
 
 
@@ -74,9 +75,11 @@ def verify_sssp(
         raise ArgumentTypeError(f"result is {result!r}; give what oocgraph.sssp returns")
     result.check_graph(store)
     ids, store = VertexIds(store), view_of(store, where=result.where, reverse=result.reverse)
-    source = int(ids.vertices_of(result.source)[0])
-    if bool(result.isolated) != (source < 0):
-        raise ValidationError(f"the source {result.source!r} has {'no' if source < 0 else 'an'} edge, and the result says otherwise")
+    given = ids.parse(result.source)
+    numbers = ids.vertices_of(given)
+    sources = distinct(numbers[numbers >= 0])
+    if set(given[numbers < 0].tolist()) != set(result.isolated_ids.tolist()):
+        raise ValidationError(f"the isolated sources are {given[numbers < 0]}, not {result.isolated_ids}")
     distance, parent = result.stored_value, result.stored_parent
     if not distance.shape == parent.shape == (store.num_rows,):
         raise ValidationError(f"distances {distance.shape} and parents {parent.shape} must be of each of the {store.num_rows} vertices")
@@ -90,7 +93,7 @@ def verify_sssp(
     edges = np.empty(0, np.int64), 0, 0, np.empty(0, store.index_dtype), np.empty(0, weights.dtype.newbyteorder("="))
     load_kernels([
         (rules.check_paths, (*edges, distance[:0], parent[:0], unreached, limit, linked)),
-        (rules.check_roots, (distance[:0], parent[:0], unreached, none, source, linked)),
+        (rules.check_roots, (distance[:0], parent[:0], unreached, none, sources, linked)),
     ])  # fmt: skip
     with returned_memory():
         Budget(asked.limit_bytes).reserve_all(_charges(store, result.weight))
@@ -102,7 +105,7 @@ def verify_sssp(
             if rule != rules.VALID:
                 names = ids.ids_of([u, v]).tolist()
                 raise ValidationError(f"the edge from {names[0]!r} to {names[1]!r} leads to a shorter path than that of {names[1]!r}")
-        rule, v = rules.check_roots(distance, parent, unreached, none, source, linked)
+        rule, v = rules.check_roots(distance, parent, unreached, none, sources, linked)
         if rule != rules.VALID:
             raise ValidationError(f"vertex {ids.ids_of(int(v)).tolist()[0]!r} {_MESSAGES[rule]}")
 

@@ -12,11 +12,9 @@ import os
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, get_args
 
-import numpy as np
-
 from oocgraph.algorithms.bfs_by_pages import answer, is_for_pages
 from oocgraph.algorithms.runtimes import check_runtime, open_where
-from oocgraph.algorithms.search_options import as_list, on_processor, refuse_elsewhere, target_numbers
+from oocgraph.algorithms.search_options import on_processor, refuse_elsewhere, sources_of, target_numbers
 from oocgraph.arguments import check_whole, known_keywords
 from oocgraph.engine.levels import MAX_DEPTH_LIMIT
 from oocgraph.errors import ArgumentError
@@ -123,9 +121,8 @@ def bfs(
     Host memory: about 8.7 bytes a vertex and what the budget allows of planes and edges. With `where` an eighth of a byte for each stored
     edge, and with `reverse` 16 bytes a vertex, more.
     """
-    sources = as_list(source)
-    source = source if isinstance(source, (int, str, bytes, np.integer)) else sources
-    _check_arguments(sources, depth_limit, direction)
+    source, sources = sources_of(source)
+    _check_arguments(depth_limit, direction)
     depth_limit = None if depth_limit is None else min(int(depth_limit), MAX_DEPTH_LIMIT)
     is_here = target is not None or where is not None or reverse  # whatever client there is
     asked = resources_of(
@@ -190,10 +187,8 @@ def bfs(
     )
 
 
-def _check_arguments(sources: list[Any], depth_limit: Any, direction: Any) -> None:
+def _check_arguments(depth_limit: Any, direction: Any) -> None:
     """Validate the arguments before any I/O."""
-    if not sources:
-        raise ArgumentError("no source was given; name at least one vertex id")
     if depth_limit is not None:
         check_whole("depth_limit", depth_limit, least=0)
     if direction not in get_args(Direction):

@@ -31,6 +31,20 @@ def as_list(given: Any) -> list[Any]:
     return ids
 
 
+def sources_of(source: Any) -> tuple[Any, list[Any]]:
+    """Return the sources of a search as results name them, one id or a list, and as a list.
+
+    Raises
+    ------
+    ArgumentError
+        There is none.
+    """
+    sources = as_list(source)
+    if not sources:
+        raise ArgumentError("no source was given; name at least one vertex id")
+    return source if isinstance(source, (int, str, bytes, np.integer)) else sources, sources
+
+
 def target_numbers(ids: VertexIds, target: Any, sources: Array, source_ids: list[Any]) -> Array:
     """Return the store numbers of the vertices at which a search may stop once it has found all of them: (n,) int64, ascending.
 

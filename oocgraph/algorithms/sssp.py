@@ -1,6 +1,6 @@
-"""Shortest paths from one source, out of core: blocks of edges are worked on by priority, those in memory first.
+"""Shortest paths from a source, or the nearest of several, out of core: blocks are worked on by priority, those in memory first.
 
-1. The distance of the source is 0, and its blocks of edges are pending at bucket 0; the bucket of a distance is that distance by `delta`.
+1. The distance of a source is 0, and its blocks of edges are pending at bucket 0; the bucket of a distance is that distance by `delta`.
 2. The block with the earliest bucket is taken: one that is in memory, unless one on disk is more than `slack` buckets earlier. The edges
    of its pending vertices are relaxed, up to `slack` buckets ahead; what that improves is pending from then on.
 3. When nothing is pending, no distance gets better, and they are the shortest.
@@ -24,7 +24,7 @@ import numpy as np
 from oocgraph.algorithms.devices import on_devices
 from oocgraph.algorithms.relaxing import Relaxed, Relaxing, charge_paths, checked_schedule, widths
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
-from oocgraph.algorithms.search_options import on_processor, target_numbers
+from oocgraph.algorithms.search_options import on_processor, sources_of, target_numbers
 from oocgraph.algorithms.sssp_in_small import bound_of, shortest_in_small
 from oocgraph.algorithms.sssp_on_device import find_on_device, paths_work, width_on_device
 from oocgraph.allocator import returned_memory
@@ -41,6 +41,7 @@ from oocgraph.memory import Budget, PeakSampler
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.paths import SSSPResult
+from oocgraph.store.columns import distinct
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.scipy import weight_column
@@ -75,14 +76,14 @@ def sssp(
     client: Client | None = None,
     progress: ProgressOption = None,
 ) -> SSSPResult:
-    """Find the shortest paths from a vertex to all others.
+    """Find the shortest paths from a vertex, or from the nearest of several, to all others.
 
     Parameters
     ----------
     graph
         A graph store or its path. Of a directed graph, paths follow the edges.
     source
-        User id of the source.
+        User id of the source; of a list of ids, the paths are those from the nearest.
     weight
         Edge column of the weights, numbers of 0 or more; by default the graph's. An infinite one, or a sum that is, leads nowhere.
     schedule
@@ -122,7 +123,7 @@ def sssp(
     ArgumentError
         An argument is invalid; the graph has no weights; a weight is negative or no number, or distances do not fit into 62 bits.
     VertexNotFoundError
-        `source` or `target` does not occur in the graph's input.
+        A source or target does not occur in the graph's input.
     BudgetError
         The budget is too small; the message names the smallest that works.
     DeviceError
@@ -166,7 +167,7 @@ def sssp(
 
 
 class Task(NamedTuple):
-    """What is asked for: arguments of `sssp`."""
+    """What is asked for: arguments of `sssp`; `source` is one id or a list."""
 
     source: Any
     weight: str | None
@@ -183,31 +184,33 @@ def find_paths(
     """Find shortest paths in a graph or a view; what follows needs up to `following_bytes`, for which a refusal names a budget, too."""
     started, column = perf_counter(), checked_task(store, task, is_on_cluster=bool(resources.client))
     ids = VertexIds(store.stored)
-    source = _source_of(ids, task.source)
-    targets = target_numbers(ids, task.target, np.array([source]), [task.source])
+    source, source_ids = sources_of(task.source)
+    numbers = ids.vertices_of(source_ids)
+    sources, targets = distinct(numbers[numbers >= 0]), target_numbers(ids, task.target, numbers, source_ids)
+    limit = 0 if targets.size and np.isin(targets, sources).all() else task.distance_limit
     given: dict[str, Any] = {
-        "ids": ids, "source": task.source, "isolated": {} if source >= 0 else {task.source: 0}, "target": task.target,
-        "distance_limit": task.distance_limit, "where": store.where, "reverse": store.reverse,
+        "ids": ids, "source": source, "isolated": {one: 0 for one, number in zip(source_ids, numbers, strict=True) if number < 0},
+        "target": task.target, "distance_limit": task.distance_limit, "where": store.where, "reverse": store.reverse,
     }  # fmt: skip
     here = replace(resources, memory_budget=None) if resources.client else resources  # of this process, where workers' paths come to
     is_opened = runtime is not None and not resources.client
     opened = opened_of(runtime, store, resources) if is_opened else Unopened(here.limit_bytes, following_bytes)
     if task.schedule == "auto" and task.delta is None and not resources.client and is_small(store) and not _wants_device(resources, opened):
-        fields = shortest_in_small(store, column, source, targets, task.distance_limit, resources.limit_bytes)
+        fields = shortest_in_small(store, column, sources, targets, limit, resources.limit_bytes)
         if fields is not None:
             return SSSPResult(**_without_infinite(fields), **given)
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         delta, slack = widths(store, column)
-        delta, limit = task.delta or delta, 0 if targets.tolist() == [source] else task.distance_limit
+        delta = task.delta or delta
         relaxing = Relaxing(opened, store, column, checked_schedule(task.schedule), slack, 1 / delta, resources.num_threads, shown)
         compute = partial(_on_cluster, resources) if resources.client else _in_process
         try:
             if not resources.client:
-                fields = _on_device(relaxing, task, resources, source, targets, limit)
+                fields = _on_device(relaxing, task, resources, sources, targets, limit)
                 if fields is not None:
                     return SSSPResult(**_without_infinite(fields), **given)
-            unreached, found = _first_that_fits(store, column, lambda kind: compute(relaxing, kind, source, targets, limit))
+            unreached, found = _first_that_fits(store, column, lambda kind: compute(relaxing, kind, sources, targets, limit))
         except EdgeError as error:
             raise _refusal(store, column, error) from None
         fields = relaxing.fields_of(found, unreached, started, sampler, here)
@@ -241,7 +244,7 @@ def _wants_device(resources: Resources, opened: OpenedGraph | Unopened) -> bool:
 
 
 def _on_device(
-    relaxing: Relaxing, task: Task, resources: Resources, source: int, targets: Array, limit: float | None
+    relaxing: Relaxing, task: Task, resources: Resources, sources: Array, targets: Array, limit: float | None
 ) -> dict[str, Any] | None:  # fmt: skip
     """Find paths on a GPU where one is to be used; returns arguments of `SSSPResult`, or None where the processor is to find them."""
     store, column = relaxing.store, relaxing.column
@@ -258,7 +261,7 @@ def _on_device(
         def with_distances(kind: str) -> dict[str, Any]:
             unreached = relax.SHORTEST[kind][1]
             return find_on_device(
-                devices[0], store, column, unreached, resources, relaxing.opened, source=source, delta=width,
+                devices[0], store, column, unreached, resources, relaxing.opened, sources=sources, delta=width,
                 bound=bound_of(limit, unreached), targets=targets, requested=requested, progress=relaxing.progress,
             )  # fmt: skip
 
@@ -268,19 +271,18 @@ def _on_device(
     return on_devices("search for shortest paths", relaxing.opened, resources, compute, work=work, alone=True)
 
 
-def _in_process(relaxing: Relaxing, kind: str, source: int, targets: Array, limit: float | None) -> tuple[Any, Relaxed]:
+def _in_process(relaxing: Relaxing, kind: str, sources: Array, targets: Array, limit: float | None) -> tuple[Any, Relaxed]:
     """Find paths in this process, with distances of one kind; returns that of vertices that are not reached, and what was found."""
     loop, unreached = relax.SHORTEST[kind]
     load_loop(loop, unreached.dtype, relaxing.store, relaxing.column)
-    numbers = np.full(int(source >= 0), source)
-    zero, bound = np.zeros(numbers.size, np.int32), bound_of(limit, unreached)
-    begin = unreached, numbers, zero, zero
+    zero, bound = np.zeros(sources.size, np.int32), bound_of(limit, unreached)
+    begin = unreached, sources, zero, zero
     found = relaxing.opened.within(lambda budget: relaxing.within(budget, loop, *begin, bound=bound, targets=targets))
     return unreached, found
 
 
 def _on_cluster(
-    resources: Resources, relaxing: Relaxing, kind: str, source: int, targets: Array, limit: float | None
+    resources: Resources, relaxing: Relaxing, kind: str, sources: Array, targets: Array, limit: float | None
 ) -> tuple[Any, Relaxed]:  # fmt: skip
     """As `_in_process`, on workers; imports nothing of Dask before."""
     from oocgraph.cluster.block_rounds import run_on_cluster
@@ -292,8 +294,8 @@ def _on_cluster(
         charge_paths(store, budget, NUM_TABLES * store.num_rows * (unreached.dtype.itemsize + store.index_dtype.itemsize))
         found = run_on_cluster(
             store, resources, PathsSpec, title="the search for shortest paths", label="sssp-step", merge=merged, progress=relaxing.progress,
-            column=relaxing.column, kind=kind, scale=relaxing.scale, slack=relaxing.slack, source=source, targets=tuple(targets.tolist()),
-            bound=bound_of(limit, unreached),
+            column=relaxing.column, kind=kind, scale=relaxing.scale, slack=relaxing.slack, sources=tuple(sources.tolist()),
+            targets=tuple(targets.tolist()), bound=bound_of(limit, unreached),
         )  # fmt: skip
         distance, parent = (array if array.flags.writeable else array.copy() for array in found.table)
         if targets.size:
@@ -329,13 +331,6 @@ def checked_task(store: CSRStore, task: Task, *, is_on_cluster: bool = False) ->
         named = store.attributes.input_column(column)
         raise ArgumentError(f"{named!r} is uint64, and distances are int64; build the graph with weights of another dtype")
     return column
-
-
-def _source_of(ids: VertexIds, given: Any) -> int:
-    """Return the store number of the source; -1: it has no edges."""
-    if isinstance(given, list | tuple | set | dict) or getattr(given, "ndim", 0) != 0:
-        raise ArgumentError(f"source is {given!r}; give one vertex")
-    return int(ids.vertices_of(given)[0])
 
 
 def _refusal(store: CSRStore, column: str, error: EdgeError) -> ArgumentError:

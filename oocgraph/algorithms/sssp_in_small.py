@@ -25,7 +25,7 @@ EDGE_BYTES = 48
 
 
 def shortest_in_small(
-    store: CSRStore, column: str, source: int, targets: Array, limit: float | None, limit_bytes: int
+    store: CSRStore, column: str, sources: Array, targets: Array, limit: float | None, limit_bytes: int
 ) -> dict[str, Any] | None:  # fmt: skip
     """Return arguments of `oocgraph.results.paths.SSSPResult`; None where distances or weights are none.
 
@@ -35,10 +35,10 @@ def shortest_in_small(
         See `oocgraph.engine.few.is_small`.
     column
         Edge column of the weights.
-    source
-        Store number; -1: it has no edges.
-    targets, limit
-        As of `oocgraph.sssp`; targets by store number, ascending.
+    sources, targets : (n,) int64
+        Store numbers, ascending.
+    limit
+        As of `oocgraph.sssp`.
     limit_bytes
         What the process may hold.
 
@@ -56,12 +56,9 @@ def shortest_in_small(
     _charge(store, Budget(limit_bytes, held), distance.nbytes + parent.nbytes)
     most, followed = MOST_WIDE if is_integer else unreached, 0
     bound = unreached if limit is None else type(unreached)(bound_of(limit, unreached))
-    if targets.tolist() == [source]:
-        bound = type(unreached)(0)
-    if source >= 0:
+    if sources.size:
         called = (
-            store.array("out/indptr").held, store.array("out/indices").held, array.held, np.array([source]), targets, bound, most, distance,
-            parent,
+            store.array("out/indptr").held, store.array("out/indices").held, array.held, sources, targets, bound, most, distance, parent,
         )  # fmt: skip
         if (key := (array.dtype, parent.dtype)) not in _loaded:
             load_kernel(kernels.shortest_few, called)

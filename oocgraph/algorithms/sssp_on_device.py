@@ -47,7 +47,7 @@ def width_on_device(store: CSRStore, column: str) -> float:
 
 
 def find_on_device(
-    device: Device, store: CSRStore, column: str, unreached: Any, resources: Resources, opened: OpenedGraph | Unopened, *, source: int,
+    device: Device, store: CSRStore, column: str, unreached: Any, resources: Resources, opened: OpenedGraph | Unopened, *, sources: Array,
     delta: float, bound: Any, targets: Array, requested: str | int | None, progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
     """Find paths on a device, with distances of the dtype of `unreached`; returns arguments of `oocgraph.SSSPResult`.
@@ -73,10 +73,10 @@ def find_on_device(
         read, held = device_bytes_read(), opened.held_on_device(0)
         device_limit = device_limit_bytes(device, requested, held_bytes=opened.allocated_on_device(0))
         with PeakSampler() as sampler, DevicePaths.open(
-            store, column, device, budget, unreached, device_limit=device_limit - held, num_targets=targets.size,
+            store, column, device, budget, unreached, device_limit=device_limit - held, num_sources=sources.size, num_targets=targets.size,
             threads=resources.num_threads, knobs=settings(),
         ) as paths:  # fmt: skip
-            distance, parent, work = paths.run(source, delta=delta, bound=bound, targets=targets, progress=progress)
+            distance, parent, work = paths.run(sources, delta=delta, bound=bound, targets=targets, progress=progress)
             used = paths.residency.device_bytes
         return {
             "stored_value": distance, "stored_parent": parent, "unreached": unreached, "weight": column, "schedule": "near-far", "slack": 0,

@@ -68,8 +68,8 @@ class PathsSpec(SharesSpec):
         Of distances: a key of `oocgraph.kernels.relax.SHORTEST`.
     scale, slack
         Buckets in a unit of distance; see `oocgraph.kernels.blocks.Rules`.
-    source
-        Store number; one of -1 has no edges.
+    sources
+        Store numbers, ascending.
     targets
         Store numbers, ascending, of vertices: distances beyond the largest of theirs are not kept; none: any are.
     bound
@@ -80,7 +80,7 @@ class PathsSpec(SharesSpec):
     kind: str
     scale: float
     slack: int
-    source: int
+    sources: tuple[int, ...]
     targets: tuple[int, ...]
     bound: float | None
     message: ClassVar[type[Any]] = PathsSlice
@@ -138,13 +138,12 @@ class PathsShare(BlockShare):
         return self._values
 
     def fill(self, values: Values, before: Sequence[PathsTable]) -> tuple[Array, Array]:
-        """Begin at the source, or with all that one share knows, of which anything may be pending."""
-        value, parent, source, bound = values.value, values.parent, self._spec.source, self._spec.bound
+        """Begin at the sources, or with all that one share knows, of which anything may be pending."""
+        value, parent, sources, bound = values.value, values.parent, np.array(self._spec.sources, np.int64), self._spec.bound
         value[:], parent[:] = before[0] if before else (self._unreached, no_parent(parent.dtype))
-        if source >= 0:
-            value[source], parent[source] = 0, source
+        value[sources], parent[sources] = 0, sources
         values.bound[0] = self._unreached if bound is None else bound
-        pending = np.flatnonzero(value != self._unreached) if before else np.full(int(source >= 0), source)
+        pending = np.flatnonzero(value != self._unreached) if before else sources
         return pending, self._buckets(pending)
 
     @property
@@ -165,7 +164,7 @@ class PathsShare(BlockShare):
         return PathsTable(value, parent)
 
     def begin(self, before: Sequence[PathsTable]) -> Found:
-        """Begin at the source, or with all that one share knows, and this one, of which anything may be pending."""
+        """Begin at the sources, or with all that one share knows, and this one, of which anything may be pending."""
         n, kind, is_new = self.engine.store.num_rows, self._unreached.dtype, not self._published.size
         if is_new:
             self._leave()

@@ -137,7 +137,9 @@ def _generate(folder: Path) -> None:
 
 def _search(graph: Path) -> None:
     store = oocgraph.open_graph(graph)
-    oocgraph.verify_bfs(store, oocgraph.bfs(store, _ids(graph, 0), resources=Resources(client=False)))
+    found = oocgraph.bfs(store, _ids(graph, 2), resources=Resources(client=False))
+    oocgraph.verify_bfs(store, found)
+    found.origin_of(_ids(graph, 0))
     oocgraph.check_store(store)
 
 

@@ -1,4 +1,4 @@
-"""``oocgraph sssp``: shortest paths from one vertex, the distance and the parent of every vertex."""
+"""``oocgraph sssp``: shortest paths from a vertex, or the nearest of several, the distance and the parent of every vertex."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("graph", metavar="GRAPH")
-@click.option("--source", metavar="ID", required=True, help="Vertex to begin at.")
+@click.option(
+    "--source", "sources", metavar="ID", multiple=True, required=True, help="Vertex to begin at; repeat for the nearest of several."
+)
 @click.option("--target", metavar="ID", help="Find only vertices that are not farther away than this one.")
 @where_option
 @click.option("--reverse", is_flag=True, help="Follow edges from their targets to their sources; in this process.")
@@ -44,11 +46,13 @@ if TYPE_CHECKING:
 @validate_option
 @result_options("vertices, distances and parents")
 def sssp(
-    graph: str, *, source: str, target: str | None, where: str | None, reverse: bool,
+    graph: str, *, sources: tuple[str, ...], target: str | None, where: str | None, reverse: bool,
     distance_limit: float | None, weight: str | None, schedule: str, delta: float | None,
     resources: Resources, place: Place, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Find the shortest paths from a vertex of the graph store GRAPH to all others; of a directed graph, along the edges.
+
+    With several --source, the paths are those from the nearest.
 
     It runs in this process, on a GPU of it (--device), or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of
     each worker.
@@ -71,8 +75,8 @@ def sssp(
         check_on_workers(resources)
     store = view_of(open_graph(graph, check_pages=check_pages), where=where, reverse=reverse)
     check_result_path(out, overwrite=overwrite)
-    [source] = VertexIds(store.stored).parse([source]).tolist()
-    task = Task(source, weight, schedule, delta, target, distance_limit)
+    source_ids = VertexIds(store.stored).parse(list(sources)).tolist()
+    task = Task(source_ids[0] if len(source_ids) == 1 else source_ids, weight, schedule, delta, target, distance_limit)
     column = checked_task(store, task, is_on_cluster=place.is_cluster)
     with running(resources, place) as run:
         following = verification_bytes(store, column) if validate else 0

@@ -1,6 +1,6 @@
 """Shortest paths on a GPU: near vertices hand their distances on, far ones wait until all that are nearer have.
 
-In: a graph with weights, a source, the width of a bucket. Out: distances and parents of all vertices, on the host. What is pending is a
+In: a graph with weights, sources, the width of a bucket. Out: distances and parents of all vertices, on the host. What is pending is a
 bitmap on the device; those of it that are nearer than a limit are the near pile, whose rows are listed, batch by batch
 (`oocgraph.subgraph.dependency`). Edges that are in device memory are followed there, others come with their weights through staging
 buffers (`oocgraph.subgraph.staging`). When no pending vertex is near, the limit moves to the end of the bucket of the nearest.
@@ -92,7 +92,7 @@ class DevicePaths(Closing):
 
     def __init__(
         self, store: CSRStore, column: str, device: Device, unreached: Any, residency: PathsResidency, *,
-        num_targets: int, knobs: Settings, threads: int, limit_bytes: int,
+        num_sources: int, num_targets: int, knobs: Settings, threads: int, limit_bytes: int,
     ) -> None:  # fmt: skip
         self.store, self.device, self.residency, self.unreached = store, device, residency, unreached
         n, dtype, words = store.num_rows, store.index_dtype, num_words(store.num_rows)
@@ -100,7 +100,7 @@ class DevicePaths(Closing):
         self.paths = PathKernels(device, dtype, unreached.dtype, kernels.stream, kernels.counters)
         self.distance, self.parent = device.empty(n, unreached.dtype), device.empty(n, dtype)
         self.pending, self.near, self.orphans = (device.empty(words, np.uint64) for _ in range(3))
-        self.targets = device.empty(num_targets, np.int64)
+        self.sources, self.targets = device.empty(num_sources, np.int64), device.empty(num_targets, np.int64)
         self.rows = DependencySubgraph(device, kernels, words, residency.row_capacity)
         self._stack, checked = ExitStack(), host.for_loading(store)
         with ExitStack() as undo:
@@ -129,8 +129,8 @@ class DevicePaths(Closing):
 
     @classmethod
     def open(
-        cls, store: CSRStore, column: str, device: Device, budget: Budget, unreached: Any, *, device_limit: int, num_targets: int,
-        threads: int, knobs: Settings,
+        cls, store: CSRStore, column: str, device: Device, budget: Budget, unreached: Any, *, device_limit: int, num_sources: int,
+        num_targets: int, threads: int, knobs: Settings,
     ) -> Self:  # fmt: skip
         """Plan, charge what the host holds to `budget`, and load.
 
@@ -148,7 +148,7 @@ class DevicePaths(Closing):
         sizes = PathsSizes(
             num_vertices=store.num_rows, num_edges=arrays[0].length, index_bytes=arrays[0].dtype.itemsize,
             weight_bytes=arrays[1].dtype.itemsize, distance_bytes=unreached.dtype.itemsize, lookup_bytes=lookup_bytes,
-            num_targets=num_targets,
+            num_listed=num_sources + num_targets,
         )  # fmt: skip
         result = store.num_rows * (unreached.dtype.itemsize + store.index_dtype.itemsize)
         budget.alternatively("the result, when it is written,", result + SLACK_BYTES + writing_bytes(store))
@@ -162,7 +162,7 @@ class DevicePaths(Closing):
             )  # fmt: skip
             budget.reserve("page-locked staging", residency.host_bytes)
         return cls(
-            store, column, device, unreached, residency, num_targets=num_targets, knobs=knobs, threads=threads,
+            store, column, device, unreached, residency, num_sources=num_sources, num_targets=num_targets, knobs=knobs, threads=threads,
             limit_bytes=budget.limit_bytes,
         )  # fmt: skip
 
@@ -175,14 +175,14 @@ class DevicePaths(Closing):
             device.close()
 
     def run(
-        self, source: int, *, delta: float, bound: Any = None, targets: Array, progress: Progress = ignore_progress
+        self, sources: Array, *, delta: float, bound: Any = None, targets: Array, progress: Progress = ignore_progress
     ) -> tuple[Array, Array, DeviceWork]:  # fmt: skip
-        """Find the shortest paths from a vertex; returns distances and parents in store order, and what was done.
+        """Find the shortest paths from the nearest of some vertices; returns distances and parents in store order, and what was done.
 
         Parameters
         ----------
-        source
-            Store number; -1: no vertex.
+        sources : (n,) int64
+            Store numbers.
         delta
             Width of a bucket.
         bound
@@ -202,8 +202,9 @@ class DevicePaths(Closing):
         began, kind = time.perf_counter(), self.unreached.dtype.type
         self._bound = kind(self.unreached if bound is None else bound)
         self._metrics, self._link_bytes, num_followed, steps = StagingMetrics(), 0, 0, 0
+        self.staged.upload(sources.astype(np.int64, copy=False), self.sources)
         self.staged.upload(targets.astype(np.int64, copy=False), self.targets)
-        self.paths.begin(source, self.distance, self.unreached, self.parent, self.pending)
+        self.paths.begin(self.sources, self.distance, self.unreached, self.parent, self.pending)
         limit = kind(0)
         while (there := self._select(limit)) is not None:
             count, nearest = there

@@ -30,7 +30,7 @@ NOTHING_LEFT = np.iinfo(np.int64).max
 
 _DISTANCE_NAMES = {"int32": "int", "int64": "long long", "float64": "double"}
 _OF_DISTANCE = ("select_near", "find_farthest")
-_OF_BOTH = ("begin_paths", "find_orphans")
+_OF_BOTH = ("begin_paths", "begin_at", "find_orphans")
 
 
 class Told(IntEnum):
@@ -101,11 +101,12 @@ class PathKernels(Launcher):
         self.told = device.empty(NUM_TOLD, np.int64)
         self._host_told = device.pinned(8 * NUM_TOLD).view(np.int64)
 
-    def begin(self, source: int, distance: Array, unreached: Any, parent: Array, pending: Array) -> None:
-        """Let `source` be the only vertex that has been reached, and pending; none where it is negative."""
-        sizes = np.int64(distance.size), np.int64(source)
-        bits = pending, np.int64(2 * pending.size)
-        self._launch(f"begin_paths<{self._index}, {self._distance}>", distance.size, *sizes, distance, unreached, parent, self._none, *bits)
+    def begin(self, sources: Array, distance: Array, unreached: Any, parent: Array, pending: Array) -> None:
+        """Let `sources` ((n,) int64) be the only vertices that have been reached, and pending."""
+        n, bits, kinds = distance.size, (pending, np.int64(2 * pending.size)), f"<{self._index}, {self._distance}>"
+        self._launch(f"begin_paths{kinds}", n, np.int64(n), distance, unreached, parent, self._none, *bits)
+        if sources.size:
+            self._launch(f"begin_at{kinds}", sources.size, sources, np.int64(sources.size), distance, parent, pending)
         self._clear(all_of_it=True)
 
     def select_near(self, pending: Array, near: Array, distance: Array, limit: Any, bound: Any) -> None:

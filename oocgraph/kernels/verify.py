@@ -230,11 +230,16 @@ def check_paths(
 
 
 @nb.njit(nogil=True, cache=True)
-def check_roots(distance: Any, parent: Any, unreached: Any, none: Any, source: Any, linked: Any) -> Any:
-    """Check that the parents of all reached vertices lead to the source. `linked` is 1 where `check_paths` has marked; it is changed.
+def check_roots(distance: Any, parent: Any, unreached: Any, none: Any, sources: Any, linked: Any) -> Any:
+    """Check that the parents of all reached vertices lead to a source. `linked` is 1 where `check_paths` has marked; it is changed.
 
     Returns (rule, vertex).
     """
+    for i in range(sources.size):
+        s = sources[i]
+        if np.int64(parent[s]) != s or distance[s] != 0:
+            return SOURCE_PARENT, s
+        linked[s] = 2
     for v in range(distance.size):
         p = np.int64(parent[v])
         if (distance[v] == unreached) != (p == none):
@@ -243,15 +248,11 @@ def check_roots(distance: Any, parent: Any, unreached: Any, none: Any, source: A
             continue
         if p < 0 or p >= distance.size:
             return PARENT_RANGE, v
-        if v == source:
-            if p != v or distance[v] != 0:
-                return SOURCE_PARENT, v
-            linked[v] = 2
-        elif linked[v] == 0:
+        if linked[v] == 0:
             return PARENT_LEVEL, v
     for start in range(distance.size):
         v = start
-        while linked[v] == 1:  # 1: not looked at; 3: on the way of this start; 2: leads to the source
+        while linked[v] == 1:  # 1: not looked at; 3: on the way of this start; 2: leads to a source
             linked[v] = 3
             v = np.int64(parent[v])
         if linked[v] == 3:

@@ -55,7 +55,9 @@ def search(nodes: Nodes, source: Any, *, cutoff: float | None = None, reverse: b
 def shortest_paths(
     nodes: Nodes, source: Any, weight: str | None, *, cutoff: float | None = None, reverse: bool = False, target: Any = None
 ) -> Any:
-    """Find shortest paths by a weight, or by the number of edges where the graph does not have it; `reverse`: against the edges.
+    """Find shortest paths from a node, or from the nearest of several; `reverse`: against the edges.
+
+    They are by a weight, or by the number of edges where the graph does not have it.
 
     Raises
     ------
@@ -68,7 +70,7 @@ def shortest_paths(
     nodes.leave_negative_weights()
     reverse = reverse and nodes.is_directed
     if isinstance(nodes.graph, ConvertedGraph) and is_tiny(nodes.graph):
-        return shortest_in_tiny(nodes.graph, source, target, limit, reverse=reverse)
+        return shortest_in_tiny(nodes.graph, _as_list(source), target, limit, reverse=reverse)
     return sssp(
         nodes.store, source, weight=column, distance_limit=limit, target=target, reverse=reverse, resources=nodes.resources,
     )  # fmt: skip

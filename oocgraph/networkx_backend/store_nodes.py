@@ -229,9 +229,9 @@ def stored_column(result: VertexResult, column: str) -> Array:
     """Return a column of a result in store order; of ids, their store numbers."""
     if isinstance(result, ValuesResult):
         return result.stored[column]
-    if isinstance(result, BFSResult):
+    if isinstance(result, BFSResult) and column != "origin":
         return np.asarray(result.search.parent) if column == "parent" else _signed_levels(np.asarray(result.search.level))
-    stored: Array = getattr(result, f"stored_{column}")  # components and core numbers
+    stored: Array = getattr(result, f"stored_{column}")  # components, core numbers, origins
     return stored
 
 

@@ -19,6 +19,7 @@ from oocgraph.kernels.relax import MOST_WIDE, SHORTEST
 from oocgraph.kernels.rest import Rest, Walk, walk_rest
 from oocgraph.kernels.rows import explicit_rows
 from oocgraph.networkx_backend.graph import ConvertedGraph
+from oocgraph.results.join import origins_of
 from oocgraph.types import UNREACHED, Array, no_parent
 
 TINY = 1 << 14
@@ -68,6 +69,11 @@ class TinySearch:
         """Return the level of a node; -1: it was not reached."""
         return int(self.level[node])
 
+    @property
+    def origin(self) -> Array:
+        """Node that the path to each begins at; -1: it was not reached."""
+        return origins_of(self.parent, self.parent >= 0)
+
     def reached(self) -> dict[int, Any]:
         """Return the values of the nodes that were reached."""
         found = np.flatnonzero(self.level != self.no_value)
@@ -99,9 +105,9 @@ def search_tiny(
 
 
 def shortest_in_tiny(
-    graph: ConvertedGraph, source: int, target: int | None, limit: float | None, *, reverse: bool
+    graph: ConvertedGraph, sources: Sequence[int], target: int | None, limit: float | None, *, reverse: bool
 ) -> TinySearch:  # fmt: skip
-    """Find shortest paths by the weights of a graph that has some, none of them negative."""
+    """Find shortest paths from the nearest of some nodes by the weights of a graph that has some, none of them negative."""
     indptr, near, weights = _rows(graph, reverse=reverse)
     is_integer = weights.dtype.kind == "i"
     unreached = SHORTEST["wide" if is_integer else "float"][1]
@@ -109,10 +115,10 @@ def shortest_in_tiny(
     bound = unreached
     if limit is not None:
         bound = type(unreached)(floor(min(limit, 2.0**62)) if is_integer else limit)
-    if target == source:
+    if target in sources:
         bound = type(unreached)(0)
     targets = _NOBODY if target is None else np.array([target])
-    called = indptr, near, weights, np.array([source]), targets, bound, MOST_WIDE if is_integer else unreached, distance, parent
+    called = indptr, near, weights, _distinct(sources), targets, bound, MOST_WIDE if is_integer else unreached, distance, parent
     load_once(kernels.shortest_few, called)
     kernels.shortest_few(*called)
     is_reached, no_value = distance != unreached, UNREACHED if is_integer else inf

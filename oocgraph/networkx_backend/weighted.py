@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import networkx as nx
+import numpy as np
 
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
-from oocgraph.networkx_backend.searching import no_path, shortest_paths
+from oocgraph.networkx_backend.searching import groups, shortest_paths
+from oocgraph.types import UNREACHED, Array, no_parent
 
 
 def _found(nodes: Nodes, node: Any) -> Any:
@@ -39,13 +41,12 @@ def paths_from(nodes: Nodes, source: Any, weight: Any, cutoff: Any = None, *, re
 
 
 def _between(
-    nodes: Nodes, source: Any, target: Any, weight: Any, cutoff: Any = None, *, stop: bool = True
+    nodes: Nodes, start: Any, target: Any, weight: Any, cutoff: Any = None, *, stop: bool = True
 ) -> tuple[Any, Any] | None:  # fmt: skip
-    """Return a result that has a path, and the id of its target; None if there is none.
+    """Return a result that has a path from one or several ids, and the id of its target; None if there is none.
 
     Edges beyond the target are not looked at if the search may `stop` there.
     """
-    start = _start(nodes, source)
     hash(target)
     if target not in nodes:
         return None
@@ -62,7 +63,7 @@ def distance_between(nodes: Nodes, source: Any, target: Any, weight: Any, *, sto
     networkx.NetworkXNoPath
         There is no path.
     """
-    found = _between(nodes, source, target, weight, stop=stop)
+    found = _between(nodes, _start(nodes, source), target, weight, stop=stop)
     if found is None:
         raise nx.NetworkXNoPath(f"Node {target} not reachable from {source}")
     return nodes.value_of(*found)
@@ -76,18 +77,18 @@ def path_between(nodes: Nodes, source: Any, target: Any, weight: Any, *, stop: b
     networkx.NetworkXNoPath
         There is no path.
     """
-    path: list[Any] = _both(nodes, source, target, weight, stop=stop)[1]
+    path: list[Any] = _both(nodes, _start(nodes, source), target, weight, stop=stop)[1]
     return path
 
 
-def _both(nodes: Nodes, source: Any, target: Any, weight: Any, cutoff: Any = None, *, stop: bool = True) -> tuple[Any, Any]:
-    """Return distances and paths; with a target, those to it alone."""
+def _both(nodes: Nodes, start: Any, target: Any, weight: Any, cutoff: Any = None, *, stop: bool = True) -> tuple[Any, Any]:
+    """Return distances and paths from one or several ids; with a target, those to it alone."""
     if target is None:
-        found = shortest_paths(nodes, _start(nodes, source), weight, cutoff=cutoff)
+        found = shortest_paths(nodes, start, weight, cutoff=cutoff)
         return nodes.reached(found), nodes.paths(found)
-    between = _between(nodes, source, target, weight, cutoff, stop=stop)
+    between = _between(nodes, start, target, weight, cutoff, stop=stop)
     if between is None:
-        raise no_path(source, target)
+        raise nx.NetworkXNoPath(f"No path to {target}.")
     return nodes.value_of(*between), nodes.nodes_of(between[0].path(between[1]))
 
 
@@ -109,13 +110,13 @@ def bidirectional_dijkstra(nodes: Nodes, source: Any, target: Any, weight: Any =
     """See `networkx.bidirectional_dijkstra`; the search is in one direction, and ends at the target."""
     nodes.require(source, f"Source {source} is not in G")
     nodes.require(target, f"Target {target} is not in G")
-    return _both(nodes, source, target, weight)
+    return _both(nodes, _start(nodes, source), target, weight)
 
 
 @algorithm()
 def single_source_dijkstra(nodes: Nodes, source: Any, target: Any = None, cutoff: Any = None, weight: Any = "weight") -> tuple[Any, Any]:
     """See `networkx.single_source_dijkstra`."""
-    return _both(nodes, source, target, weight, cutoff)
+    return _both(nodes, _start(nodes, source), target, weight, cutoff)
 
 
 @algorithm()
@@ -130,37 +131,48 @@ def single_source_dijkstra_path_length(nodes: Nodes, source: Any, cutoff: Any = 
     return distances_from(nodes, source, weight, cutoff)
 
 
-def _several(given: Mapping[str, Any]) -> str | None:
-    sources = given["sources"]
-    if not hasattr(sources, "__len__") or len(sources) > 1:
-        return "paths by weight begin at one source"
-    return None
-
-
-def _only(nodes: Nodes, sources: Any) -> Any:
+def _starts(nodes: Nodes, sources: Any) -> list[Any]:
     if not sources:
         raise ValueError("sources must not be empty")
-    (source,) = sources
-    _found(nodes, source)
-    return source
+    return [_found(nodes, source) for source in sources]
 
 
-@algorithm(refuse=_several)
+@algorithm()
 def multi_source_dijkstra(nodes: Nodes, sources: Any, target: Any = None, cutoff: Any = None, weight: Any = "weight") -> tuple[Any, Any]:
     """See `networkx.multi_source_dijkstra`."""
-    return _both(nodes, _only(nodes, sources), target, weight, cutoff)
+    starts = _starts(nodes, sources)
+    if target in sources:
+        return 0, [target]
+    return _both(nodes, starts, target, weight, cutoff)
 
 
-@algorithm(refuse=_several)
+@algorithm()
 def multi_source_dijkstra_path(nodes: Nodes, sources: Any, cutoff: Any = None, weight: Any = "weight") -> Mapping[Any, list[Any]]:
     """See `networkx.multi_source_dijkstra_path`."""
-    return paths_from(nodes, _only(nodes, sources), weight, cutoff)
+    return nodes.paths(shortest_paths(nodes, _starts(nodes, sources), weight, cutoff=cutoff))
 
 
-@algorithm(refuse=_several)
+@algorithm()
 def multi_source_dijkstra_path_length(nodes: Nodes, sources: Any, cutoff: Any = None, weight: Any = "weight") -> Mapping[Any, Any]:
     """See `networkx.multi_source_dijkstra_path_length`."""
-    return distances_from(nodes, _only(nodes, sources), weight, cutoff)
+    return nodes.reached(shortest_paths(nodes, _starts(nodes, sources), weight, cutoff=cutoff))
+
+
+@algorithm()
+def voronoi_cells(graph: Nodes, center_nodes: Any, weight: Any = "weight") -> dict[Any, Any]:
+    """See `networkx.voronoi_cells`."""
+    starts = _starts(graph, center_nodes)
+    graph.charge(cells=24)
+    found = shortest_paths(graph, starts, weight)
+    origin = graph.own(found, "origin")
+    cell: Array = origin.astype(np.int32 if origin.size < 2**31 else np.int64)
+    cell[origin == no_parent(origin.dtype)] = UNREACHED
+    order, ends = groups(cell, cell.size)
+    cells = dict(zip(graph.label_list(cell[order[ends - 1]]), graph.in_sets(order, ends), strict=True))
+    alone = list(graph.alone_in(found))
+    cells |= {node: {node} for node in alone}
+    others = graph.as_set(np.flatnonzero(cell < 0), list(set(graph.alone()).difference(alone)))
+    return cells | ({"unreachable": others} if others else {})
 
 
 @algorithm()
@@ -178,7 +190,7 @@ def bellman_ford_path_length(nodes: Nodes, source: Any, target: Any, weight: Any
 @algorithm()
 def single_source_bellman_ford(nodes: Nodes, source: Any, target: Any = None, weight: Any = "weight") -> tuple[Any, Any]:
     """See `networkx.single_source_bellman_ford`."""
-    return _both(nodes, source, target, weight, stop=False)
+    return _both(nodes, _start(nodes, source), target, weight, stop=False)
 
 
 @algorithm()

@@ -41,8 +41,8 @@ class PathsSizes:
         Bytes of a vertex number, of a weight as it is stored, and of a distance.
     lookup_bytes
         Of the row lookup.
-    num_targets
-        Vertices whose distances bound the search.
+    num_listed
+        Vertices that paths begin at, and those whose distances bound the search.
     what
         What is computed, in messages.
     """
@@ -53,7 +53,7 @@ class PathsSizes:
     weight_bytes: int
     distance_bytes: int
     lookup_bytes: int
-    num_targets: int = 0
+    num_listed: int = 0
     what: str = "shortest paths"
 
     @property
@@ -65,7 +65,7 @@ class PathsSizes:
     def state_bytes(self) -> int:
         """Of distances, parents and three bitmaps; and what is fixed."""
         bitmap = 8 * max(1, -(-self.num_vertices // 64))
-        return FIXED_BYTES + self.num_vertices * (self.distance_bytes + self.index_bytes) + 3 * bitmap + 8 * self.num_targets
+        return FIXED_BYTES + self.num_vertices * (self.distance_bytes + self.index_bytes) + 3 * bitmap + 8 * self.num_listed
 
     def rows_bytes(self, row_capacity: int) -> int:
         """Of a batch of rows: vertex, start, offset; and of the entries of the prefix sums that list it."""

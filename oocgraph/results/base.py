@@ -233,7 +233,7 @@ class VertexResult(Shown):
 
     def has_ids(self, column: str) -> bool:
         """Return whether the values of a column are ids."""
-        return self.columns[column] == ID
+        return self.columns.get(column, ID) == ID
 
     def check_graph(self, store: CSRStore) -> None:
         """Refuse another graph than the result's; a copy of it will do.

@@ -7,7 +7,7 @@ id (`oocgraph.results.base`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,12 +17,12 @@ from oocgraph.errors import ArgumentTypeError, NoPathError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.few import FewValues
 from oocgraph.results.histogram import Histogram, in_parts, make_histogram
-from oocgraph.results.join import Join
+from oocgraph.results.join import Join, origins_of
 from oocgraph.results.mapping import ColumnMapping
 from oocgraph.results.search import Iteration, Search, WorkerMetrics, as_json, by_worker
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
-from oocgraph.text import counted, read_share
+from oocgraph.text import counted, named_sources, read_share
 from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
 
 
@@ -87,8 +87,8 @@ class BFSResult(VertexResult):
     setup_seconds: float = 0.0
 
     def _answer(self) -> str:
-        source = repr(self.source) if not isinstance(self.source, list) or len(self.source) < 5 else f"{len(self.source):,} sources"
-        return f" from {source}: {self.num_reached:,} of {counted(self.ids.num_ids, 'vertices')} reached, depth {self.depth:,}"
+        source, vertices = named_sources(self.source), counted(self.ids.num_ids, "vertices")
+        return f" from {source}: {self.num_reached:,} of {vertices} reached, depth {self.depth:,}"
 
     def _run(self) -> str:
         return f"{super()._run()}, {self.teps / 1e6:,.1f} MTEPS, {read_share(self.read_fraction)}"
@@ -173,6 +173,17 @@ class BFSResult(VertexResult):
         """Parent id of each of `vertices`: int64 with -1 where unreached, or object array of str with None."""
         return self._joined("parent")
 
+    @cached_property
+    def origin(self) -> Any:
+        """Id of the source that each of `vertices` is reached from: int64 with -1 where unreached, or object array of str with None."""
+        return self._joined("origin")
+
+    @cached_property
+    def stored_origin(self) -> Array:
+        """Store numbers of these sources, in store order; `no_parent` where unreached."""
+        level = np.asarray(self.search.level)
+        return origins_of(np.asarray(self.search.parent), level != (LEVEL_UNREACHED if level.dtype == np.uint8 else UNREACHED))
+
     def level_of(self, ids: Any) -> Any:
         """Level of one vertex (int) or several ((n,) int32); -1 where unreached.
 
@@ -192,6 +203,16 @@ class BFSResult(VertexResult):
             An id does not occur in the graph's input.
         """
         return self._look_up("parent", ids)
+
+    def origin_of(self, ids: Any) -> Any:
+        """Source that one vertex, or each of several, is reached from, as user ids; -1, or None for strings, where unreached.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the graph's input.
+        """
+        return self._look_up("origin", ids)
 
     def reached(self, column: str | None = None) -> ColumnMapping:
         """Return a mapping from the reached vertices to their levels, or to their values in another column; nothing is held.
@@ -230,7 +251,10 @@ class BFSResult(VertexResult):
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""
-        return self._join.values_of(columns, vertices, numbers)
+        found = self._join.values_of(columns, vertices, numbers)
+        if "origin" in columns:
+            found["origin"] = replace(self._join, parent=self.stored_origin).values_of(["parent"], vertices, numbers)["parent"]
+        return found
 
     def vertices_per_level(self) -> Array:
         """Return the number of vertices of each level: (depth + 1,) int64."""

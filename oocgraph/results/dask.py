@@ -184,6 +184,16 @@ class DaskBFSResult(BFSResult):
         held = replace(self.search, level=np.asarray(self.search.level), parent=np.asarray(self.search.parent))
         return BFSResult(**{**inherited, "search": held, "memory_budget": effective_budget_bytes(settings().memory_budget)})
 
+    @cached_property
+    def origin(self) -> Any:
+        """See `BFSResult`; found in this process, as a NumPy array."""
+        return self._held().origin
+
+    @cached_property
+    def stored_origin(self) -> Array:
+        """See `BFSResult`."""
+        return self._held().stored_origin
+
     def put_by_workers(self, arrays: Mapping[str, PreallocatedArray]) -> bool:
         """Have each worker write its share of the blocks, if there are workers and all of them see the folder."""
         if self.client is None or self.client.status != "running":

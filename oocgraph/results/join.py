@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arrow import from_numbers, from_strings, to_numbers
+from oocgraph.compiled.load import load_kernel
 from oocgraph.results.search import StoreOrdered
 from oocgraph.store.columns import Ids, LongStringsError
 from oocgraph.store.strings import bytes_at
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
+from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array, no_parent
 
 FEW_VALUES = 1 << 16
 """Values that NumPy joins as quickly as a kernel, for which none has to be loaded."""
@@ -81,6 +82,29 @@ class Join:
         if not self.isolated_ids.size or not (numbers < 0).any():
             return np.empty(0, np.int64)
         return np.flatnonzero((numbers < 0) & among(vertices, self.isolated_ids))
+
+
+def origins_of(parent: StoreOrdered, reached: Array) -> Array:
+    """Return the vertex that the path to each begins at.
+
+    Parameters
+    ----------
+    parent : (num_vertices,) store numbers
+        The vertex before each.
+    reached : (num_vertices,) bool
+        Vertices that have a path.
+
+    Returns
+    -------
+    (num_vertices,) store numbers, `no_parent` where there is no path
+    """
+    from oocgraph.kernels.grouping import lead_back
+
+    none = parent.dtype.type(no_parent(parent.dtype))
+    origin: Array = np.where(reached, parent, none)
+    load_kernel(lead_back, (origin, none))
+    lead_back(origin, none)
+    return origin
 
 
 def values_at(stored: StoreOrdered, numbers: Array, isolated: Any, dtype: Any) -> Array:

@@ -16,11 +16,11 @@ import numpy as np
 from oocgraph.errors import ArgumentTypeError, NoPathError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.histogram import Histogram, in_parts, make_histogram
-from oocgraph.results.join import among, named_after, values_at
+from oocgraph.results.join import among, named_after, origins_of, values_at
 from oocgraph.results.mapping import ColumnMapping
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
-from oocgraph.text import counted, format_number, read_share
+from oocgraph.text import counted, format_number, named_sources, read_share
 from oocgraph.types import UNREACHED, Array
 
 
@@ -108,6 +108,21 @@ class PathsResult(VertexResult):
         """Id of the vertex before on the path; one that a path begins at is its own: int64 with -1, or object array of str with None."""
         return self._joined("parent")
 
+    @cached_property
+    def origin(self) -> Any:
+        """Id of the vertex that the path to each of `vertices` begins at: int64 with -1, or object array of str with None."""
+        return self._joined("origin")
+
+    @cached_property
+    def stored_origin(self) -> Array:
+        """Store numbers of these vertices, in store order; `no_parent` where there is no path."""
+        return origins_of(self.stored_parent, self.stored_value != self.unreached)
+
+    @cached_property
+    def isolated_ids(self) -> Array:
+        """The ids in `isolated` as the graph has ids: int64, or object array of str."""
+        return self.ids.parse(list(self.isolated))
+
     def parent_of(self, ids: Any) -> Any:
         """Id of the vertex before one vertex or several, on the path; -1, or None for strings, where there is no path.
 
@@ -117,6 +132,16 @@ class PathsResult(VertexResult):
             An id does not occur in the graph's input.
         """
         return self._look_up("parent", ids)
+
+    def origin_of(self, ids: Any) -> Any:
+        """Id of the vertex that the path to one vertex or to each of several begins at; -1, or None for strings, where there is none.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the graph's input.
+        """
+        return self._look_up("origin", ids)
 
     def reached(self, column: str | None = None) -> ColumnMapping:
         """Return a mapping from the vertices that were reached to their values, or to those in another column; nothing is held.
@@ -179,22 +204,24 @@ class PathsResult(VertexResult):
         value = np.where(reached, value, self.no_value).astype(self.dtype_of(self.value_column), copy=False)
         own = np.zeros(numbers.size, bool)
         if self.isolated:
-            own[numbers < 0] = among(vertices, self.ids.parse(list(self.isolated)))[numbers < 0]
-            for one, its in self.isolated.items():
-                value[own & among(vertices, self.ids.parse(one))] = its
-        if "parent" not in columns:
-            return {self.value_column: value}
-        return {self.value_column: value, "parent": named_after(self.ids, self.stored_parent, numbers, reached, vertices, own)}
+            own[numbers < 0] = among(vertices, self.isolated_ids)[numbers < 0]
+            for one in set(self.isolated.values()):
+                having = [name for name, its in self.isolated.items() if its == one]
+                value[own & among(vertices, self.ids.parse(having))] = one
+        named = {"parent": self.stored_parent} if "parent" in columns else {}
+        named |= {"origin": self.stored_origin} if "origin" in columns else {}
+        after = {name: named_after(self.ids, stored, numbers, reached, vertices, own) for name, stored in named.items()}
+        return {self.value_column: value, **after}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SSSPResult(PathsResult):
-    """Shortest paths from one source, under the user's vertex ids.
+    """Shortest paths from one source, or from the nearest of several, under the user's vertex ids.
 
     Parameters
     ----------
     source
-        The source, as the user gave it.
+        The source, as the user gave it; several as a list.
     delta
         Width of a bucket.
     target, distance_limit, where, reverse
@@ -228,7 +255,7 @@ class SSSPResult(PathsResult):
 
     def _answer(self) -> str:
         vertices, most = counted(self.ids.num_ids, "vertices"), format_number(self.eccentricity)
-        return f" from {self.source!r}: {self.num_reached:,} of {vertices} reached, distance at most {most}"
+        return f" from {named_sources(self.source)}: {self.num_reached:,} of {vertices} reached, distance at most {most}"
 
     @cached_property
     def eccentricity(self) -> int | float:

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import breadth_first_order
 
+from oocgraph import build_csr
 from oocgraph.algorithms.bfs import bfs
 from oocgraph.engine import shard_plan
 from oocgraph.engine.levels import search
@@ -125,6 +126,36 @@ def test_teps_counts_edges_of_the_reached_component_once(tmp_path):
     assert bfs(tmp_path / "g", 0).num_reached_edges == 5
     reference_build(src, dst, tmp_path / "d", directed=True)
     assert bfs(tmp_path / "d", 0).num_reached_edges == 3
+
+
+@pytest.mark.parametrize("names", ["numbers", "text"])
+def test_the_origin_of_a_vertex_is_the_source_it_is_reached_from(tmp_path, names):
+    """Also of a vertex in a graph of more values than NumPy joins, and of sources without edges."""
+    edges = np.arange(100_000)[:, None] + [0, 1]
+    edges[60_000:] += 100
+    given = [50_000, 10, 80_000, 60_050]
+    if names == "text":
+        edges, given = edges.astype(str), [str(one) for one in given]
+    graph = build_csr((*edges.T,), tmp_path / "g", directed=True, num_vertices=200_000 if names == "numbers" else None)
+    found = bfs(graph, given[: 4 if names == "numbers" else 3])
+    expected = {
+        "9": -1,
+        "10": 10,
+        "49999": 10,
+        "50000": 50_000,
+        "60000": 50_000,
+        "60050": 60_050,
+        "70000": -1,
+        "80000": 80_000,
+        "100099": 80_000,
+    }
+    for vertex, origin in expected.items():
+        if names == "text":
+            wanted = None if origin == -1 else str(origin)
+            assert vertex == "60050" or found.origin_of(vertex) == wanted
+        else:
+            assert found.origin_of(int(vertex)) == found.origin[int(vertex)] == origin
+    assert found.origin.size == graph.num_vertices
 
 
 def test_several_sources_are_one_traversal(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +14,17 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
 import oocgraph
-from oocgraph import ArgumentError, BudgetError, CorruptStoreError, OocGraphError, Resources, VertexNotFoundError, sssp, verify_sssp
+from oocgraph import (
+    ArgumentError,
+    BudgetError,
+    CorruptStoreError,
+    OocGraphError,
+    Resources,
+    ValidationError,
+    VertexNotFoundError,
+    sssp,
+    verify_sssp,
+)
 from oocgraph.engine import blocks
 from tests.stores import rewrite
 
@@ -254,13 +264,68 @@ def test_negative_weights_and_nan_are_refused_by_name(tmp_path, values):
         sssp(store, 1)
 
 
-def test_a_graph_without_weights_and_several_sources_are_refused(tmp_path):
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("schedule", [*SCHEDULES, "auto"])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("kind", ["int", "float", "zeros"])
+def test_paths_from_the_nearest_of_several(tmp_path, schedule, directed, kind):
+    """Distances are the least of those from each, also to a target; paths begin at the source that is named as their origin."""
+    table = random_table(6, weights=(0, 3) if kind == "zeros" else (1, 255), dtype=np.float64 if kind == "float" else np.int64)
+    graph = oocgraph.build_csr(table, tmp_path / "g", weight="weight", directed=directed, duplicates="min", num_vertices=2000)
+    alone = int(np.setdiff1d(np.arange(2000), table[["source", "target"]].to_numpy())[3])
+    given = [int(table.source[0]), int(table.target[7]), alone, int(table.source[0])]
+    result = sssp(graph, given, schedule=schedule)
+    verify_sssp(graph, result)
+    each = np.min([as_float(sssp(graph, one, schedule=schedule)) for one in given], axis=0)
+    np.testing.assert_array_equal(as_float(result), each)
+    reached = as_float(result) < np.inf
+    assert set(result.origin[reached].tolist()) == set(given)
+    assert (result.origin[~reached] == -1).all()
+    for vertex in result.vertices[reached][::7].tolist():
+        assert result.path(vertex)[0] == result.origin_of(vertex)
+        assert sssp(graph, result.origin_of(vertex)).distance_of(vertex) == pytest.approx(result.distance_of(vertex))
+    far = int(result.vertices[reached][np.argmax(as_float(result)[reached])])
+    bounded = sssp(graph, given, target=far, schedule=schedule)
+    assert bounded.distance_of(far) == result.distance_of(far)
+    verify_sssp(graph, bounded)
+    assert sssp(graph, given, target=given[:2], schedule=schedule).eccentricity == 0
+    assert "from [" in repr(result)
+    assert "from 5 sources" in repr(sssp(graph, table.source[:5]))
+
+
+def test_paths_from_several_of_whom_one_is_wrong_are_refused(tmp_path):
+    graph = oocgraph.build_csr(random_table(4), tmp_path / "g", weight="weight")
+    found = sssp(graph, [11, 4])
+    with pytest.raises(ArgumentError, match="no source was given"):
+        sssp(graph, [])
+    with pytest.raises(VertexNotFoundError, match="1000"):
+        sssp(graph, [4, 1000])
+    with pytest.raises(ValidationError, match=r"vertex 4 "):
+        verify_sssp(graph, replace(found, source=[11]))
+    with pytest.raises(ValidationError, match="is a source, and not its own parent at distance 0"):
+        verify_sssp(graph, replace(found, source=[11, 4, int(found.vertices[found.distance > 0][0])]))
+    with pytest.raises(ValidationError, match="isolated sources"):
+        verify_sssp(graph, replace(found, isolated={4: 0}))
+
+
+def test_sources_may_be_names(tmp_path):
+    """Also those without edges, and of a graph in the other direction."""
+    edges = pd.DataFrame({"source": ["a", "b", "c", "d"], "target": ["b", "c", "d", "e"], "weight": [1.5, 2, 4, 1]})
+    graph = oocgraph.build_csr(edges, tmp_path / "g", weight="weight", directed=True, keep_self_loops=False)
+    graph = oocgraph.append_edges(graph, pd.DataFrame({"source": ["z"], "target": ["z"], "weight": [1.0]}), weight="weight")
+    found = sssp(graph, {"d", "a", "z"})
+    verify_sssp(graph, found)
+    named = dict(zip(found.vertices.tolist(), found.origin.tolist(), strict=True))
+    assert named == {"a": "a", "b": "a", "c": "a", "d": "d", "e": "d", "z": "z"}
+    back = sssp(graph, ["c", "e"], reverse=True)
+    verify_sssp(graph, back)
+    assert [back.origin_of(one) for one in "abcdez"] == ["c", "c", "c", "e", "e", None]
+
+
+def test_a_graph_without_weights_is_refused(tmp_path):
     store = oocgraph.build_csr(([1], [2]), tmp_path / "g")
     with pytest.raises(ArgumentError, match=r"has no weights; give weight, the name of an edge column, or count edges by oocgraph\.bfs"):
         sssp(store, 1)
-    weighted = oocgraph.build_csr(random_table(4), tmp_path / "w", weight="weight")
-    with pytest.raises(ArgumentError, match=r"source is \[1, 2\]; give one vertex"):
-        sssp(weighted, [1, 2])
 
 
 def test_a_damaged_store_is_refused(tmp_path, small_blocks):

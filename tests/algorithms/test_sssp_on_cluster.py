@@ -50,7 +50,7 @@ def test_paths_are_those_of_one_process(threads_client, tmp_path, partitions, di
     where = {"client": threads_client, "resources": Resources(num_partitions=partitions)}
     assert blocks.num_shares(store, partitions) == partitions
     limit = 20 if whole else 0.7
-    for source, options in ((0, {}), (7, {"distance_limit": limit}), (9, {"target": 100}), (3, {"delta": 0.01})):
+    for source, options in ((0, {}), (7, {"distance_limit": limit}), (9, {"target": 100}), (3, {"delta": 0.01}), ([5, 9, 200], {})):
         here, found = sssp(store, source, resources=Resources(client=False), **options), sssp(store, source, **where, **options)
         np.testing.assert_array_equal(found.distance, here.distance)
         np.testing.assert_array_equal(found.parent, here.parent)

@@ -83,6 +83,9 @@ def test_worker_processes_find_them_too(graph, partitions, tmp_path, client):
         assert np.asarray(result.vertices).tolist() == alone.vertices.tolist()
         assert np.asarray(result.level).tolist() == alone.level.tolist()
         assert result.isolated_sources == alone.isolated_sources
+        reached = list(result.reached())[::50]
+        assert [result.path(one)[0] for one in reached] == [result.origin_of(one) for one in reached]
+        assert [one in (-1, None) for one in result.origin.tolist()] == (np.asarray(result.level) < 0).tolist()
 
 
 def test_the_client_given_the_current_one_or_none(tmp_path, process_cluster, client):

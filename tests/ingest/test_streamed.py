@@ -278,7 +278,7 @@ def test_a_partition_that_does_not_fit_is_refused(tmp_path):
     with pytest.raises(
         BudgetError, match=r"partition 0 of the 2 of the Dask array needs 61\.0 MiB.*set memory_budget to at least"
     ) as caught:
-        build_csr(edges, tmp_path / "g", memory_budget=budget_of(tmp_path, 40))
+        build_csr(edges, tmp_path / "g", memory_budget=budget_of(tmp_path, 20))
     assert not (tmp_path / "g").exists()
     least = int(str(caught.value).rpartition("at least ")[2].partition("M")[0])
     assert build_csr(edges.rechunk((1_000_000, 2)), tmp_path / "g", memory_budget=f"{least}M").num_vertices == 1000

@@ -63,7 +63,7 @@ def test_one_look_at_a_piece_of_the_edges(seed, index, distance, weight):
     counters[Counter.NUM_ROWS] = num_rows
     memory.put(counters, kernels.counters)
     there, parent, pending = (memory.put(one) for one in (own, np.full(n, none, index), np.zeros(-(-n // 64), np.uint64)))
-    paths.begin(-1, there, unreached, parent, pending)
+    paths.begin(np.empty(0, np.int64), there, unreached, parent, pending)
     memory.put(own, there)
     rows = SimpleNamespace(vertex=memory.put(vertex.astype(index)), offset=memory.put(offset))
     given = memory.put(start), e0, e1, memory.put(edges.astype(index)), memory.put(weights), weight_kind(weights.dtype), 0

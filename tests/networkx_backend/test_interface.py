@@ -130,7 +130,6 @@ def test_calls_that_cannot_run_have_a_reason():
     assert "function" in refusal("dijkstra_path", graph, 0, 2, lambda u, v, data: 1)
     assert "all pairs" in refusal("shortest_path", graph)
     assert "dangling" in refusal("pagerank", graph, dangling={0: 1})
-    assert "one source" in refusal("multi_source_dijkstra", graph, {0, 1})
     assert "directed" in refusal("clustering", nx.DiGraph(graph))
     assert "arguments" in refusal("pagerank", graph, speed=3)
     assert refusal("pagerank", graph) is True

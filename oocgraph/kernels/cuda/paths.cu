@@ -100,15 +100,25 @@ extern "C" __global__ void clear_told(i64* told, int all) {
     if (i < WHY || all) told[i] = i == NEAREST ? NOTHING_LEFT : 0;
 }
 
-// Nothing is reached but the source, which is pending; there is none where `source` is negative.
+// Nothing is reached, and nothing is pending.
 template <class I, class D>
-__global__ void begin_paths(i64 num_vertices, i64 source, D* distance, D unreached, I* parent, I none, u32* pending, i64 num_words) {
+__global__ void begin_paths(i64 num_vertices, D* distance, D unreached, I* parent, I none, u32* pending, i64 num_words) {
   for (i64 v = global_thread(); v < num_vertices; v += num_threads()) {
-    distance[v] = v == source ? (D)0 : unreached;
-    parent[v] = v == source ? (I)source : none;
+    distance[v] = unreached;
+    parent[v] = none;
   }
-  for (i64 w = global_thread(); w < num_words; w += num_threads())
-    pending[w] = source >= 0 && w == source >> 5 ? 1u << (source & 31) : 0u;
+  for (i64 w = global_thread(); w < num_words; w += num_threads()) pending[w] = 0u;
+}
+
+// The sources are reached, and pending.
+template <class I, class D>
+__global__ void begin_at(const i64* sources, i64 num_sources, D* distance, I* parent, u32* pending) {
+  for (i64 i = global_thread(); i < num_sources; i += num_threads()) {
+    i64 v = sources[i];
+    distance[v] = (D)0;
+    parent[v] = (I)v;
+    atomicOr(pending + (v >> 5), 1u << (v & 31));
+  }
 }
 
 // Of the pending those nearer than `limit` become near; those beyond `bound` are dropped. told[NUM_NEAR] gets how many are near,
