@@ -62,22 +62,6 @@ def join_ends(source: Any, target: Any, component: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def lead_back(origin: Any, none: Any) -> None:
-    """Replace the vertex before each on its path by the one that the path begins at, which is before itself; `none` stays."""
-    for start in range(origin.size):
-        first = start
-        if origin[start] == none:
-            continue
-        while np.int64(origin[first]) != first:
-            first = np.int64(origin[first])
-        v = start
-        while v != first:
-            before = np.int64(origin[v])
-            origin[v] = first
-            v = before
-
-
-@nb.njit(nogil=True, cache=True)
 def _walk(parent: Any, reached: Any, begin: Any, child: Any, order: Any) -> int:
     """Write reached vertices into `order`, as a queue hands them out; `begin` is zeros, and one longer than `parent`."""
     n, num_found = parent.size, 0

@@ -103,3 +103,19 @@ def take_ids_calls(dtype: str) -> list[Call]:
     """Return what joins call."""
     numbers = np.zeros(1, np.int64)
     return [(take_ids, (np.zeros(1, dtype), numbers, np.ones(1, np.bool_), numbers, numbers))]
+
+
+@nb.njit(nogil=True, cache=True)
+def lead_back(origin: Any, none: Any) -> None:
+    """Replace the vertex before each on its path by the one that the path begins at, which is before itself; `none` stays."""
+    for start in range(origin.size):
+        first = start
+        if origin[start] == none:
+            continue
+        while np.int64(origin[first]) != first:
+            first = np.int64(origin[first])
+        v = start
+        while v != first:
+            before = np.int64(origin[v])
+            origin[v] = first
+            v = before

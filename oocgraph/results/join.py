@@ -98,7 +98,7 @@ def origins_of(parent: StoreOrdered, reached: Array) -> Array:
     -------
     (num_vertices,) store numbers, `no_parent` where there is no path
     """
-    from oocgraph.kernels.grouping import lead_back
+    from oocgraph.kernels.take_ids import lead_back
 
     none = parent.dtype.type(no_parent(parent.dtype))
     origin: Array = np.where(reached, parent, none)
