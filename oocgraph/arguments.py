@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from errno import ENAMETOOLONG
 from functools import wraps
 from traceback import walk_tb
 from typing import Any, ParamSpec, TypeVar
@@ -212,6 +213,8 @@ def known_keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
             return function(*checked, **named)
         except BaseException as error:
             _drop_locals(error)
+            if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
+                raise ArgumentError(f"{error.filename}: this name is too long for the file system; choose a shorter one") from error
             raise
 
     return call

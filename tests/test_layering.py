@@ -19,7 +19,7 @@ import oocgraph
 ROOT = Path(oocgraph.__file__).parent
 
 LAYERS = [
-    {"errors", "types", "closing", "text", "cache_folder", "locks"},
+    {"errors", "types", "closing", "text", "cache_folder", "lazy", "locks"},
     {"arguments", "pool"},
     {"config", "arrays", "arrow"},
     {"machine"},

@@ -19,7 +19,7 @@ import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.source_levels import Figures
-from oocgraph.algorithms.source_words import SourceWords, as_list, words_needs
+from oocgraph.algorithms.source_words import SourceWords, words_needs
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import is_whole, known_keywords
 from oocgraph.engine.sweeps import Sweeps
@@ -27,6 +27,7 @@ from oocgraph.errors import ArgumentError
 from oocgraph.kernels import words as kernels
 from oocgraph.resources import Resources
 from oocgraph.results.distances import ClosenessResult, HarmonicResult
+from oocgraph.store.given import as_list
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, ProgressOption

@@ -24,7 +24,7 @@ import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.source_levels import NUM_SOURCES, Figures
-from oocgraph.algorithms.source_words import SEARCHES, SourceWords, as_list, words_needs
+from oocgraph.algorithms.source_words import SEARCHES, SourceWords, words_needs
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import check_whole, known_keywords
 from oocgraph.engine.sweeps import Sweeps
@@ -33,6 +33,7 @@ from oocgraph.kernels import words as kernels
 from oocgraph.resources import Resources
 from oocgraph.results.distances import DiameterResult, EccentricityResult
 from oocgraph.store.columns import distinct
+from oocgraph.store.given import as_list
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, ProgressOption

@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from oocgraph.algorithms.pagerank_arguments import chosen_column
 from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.spectral import Power, converged, power_needs, start
 from oocgraph.algorithms.sweeping import Call, check_iterations
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.sweeps import Sweeps
+from oocgraph.errors import ConvergenceError
 from oocgraph.resources import Resources
 from oocgraph.results.centrality import HitsResult
 from oocgraph.store.graph import CSRStore
@@ -97,14 +100,25 @@ def hits(
     call = Call("hits", graph, runtime, resources, memory_budget, progress, client)
     column = chosen_column(call.store, weight)
 
+    def factor_of(total: float) -> float:
+        """Return the number by which a vector of this sum becomes one of the sum 1."""
+        factor = 1 / (total or 1)
+        if not 0 < factor < np.inf:
+            what = "more than float64 can hold" if factor == 0 else "too little for float64"
+            raise ConvergenceError(f"{call.store.url}: the weights at a vertex sum to {what}; divide all by one number")
+        return factor
+
     def compute(sweeps: Sweeps) -> tuple[Array, Array, int]:
         power, n = Power(sweeps, column), max(1, call.store.num_rows)
         hub, authority, new = start(call, 1 / n, 3)
         for iteration in range(1, max_iter + 1):
             total = power.multiply(hub, authority, authority).total
-            power.rescale(authority, authority, 1 / (total or 1))
+            if iteration == 1 and not total:  # weights are 0, or so small that a part of one is
+                power.rescale(hub, hub, n)
+                total = power.multiply(hub, authority, authority).total
+            power.rescale(authority, authority, factor_of(total))
             total = power.multiply(authority, hub, new, lists="out").total
-            change = power.rescale(new, hub, 1 / (total or 1))
+            change = power.rescale(new, hub, factor_of(total))
             hub, new = new, hub
             if converged("HITS", change, tol, iteration, max_iter, power):
                 break

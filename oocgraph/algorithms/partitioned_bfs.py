@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from oocgraph.engine.in_process import MANY_SEARCHES, search_work
 from oocgraph.engine.opened import Unopened
 from oocgraph.errors import ArgumentError, ArgumentTypeError, StoreError, StoreNotFoundError
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
+from oocgraph.lazy import cached_property
 from oocgraph.memory import Budget, with_threads_that_fit
 from oocgraph.partition.cusp_spec import COMPILER_BYTES
 from oocgraph.partition.policies import DIMENSIONS, Dimension, named_policy

@@ -7,12 +7,12 @@ level would take longer. A row adds its neighbours up as in a sweep, so that no 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 
 import numpy as np
 
 from oocgraph.engine.sweeps import LEAST_READ, READ_ENTRIES, READ_ROWS, READ_SHARE, Lists, Sweeps, longest_list
 from oocgraph.kernels import betweenness as kernels
+from oocgraph.lazy import cached_property
 from oocgraph.types import Array
 
 LEVEL_BYTES = 40

@@ -5,7 +5,7 @@ In: options as a user gives them. Out: store numbers of targets; resources of a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,20 +15,9 @@ from oocgraph.config import settings
 from oocgraph.errors import ArgumentError
 from oocgraph.resources import Resources
 from oocgraph.store.columns import distinct
+from oocgraph.store.given import as_list
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
-
-
-def as_list(given: Any) -> list[Any]:
-    """Turn an id, or any collection of ids (list, range, set, array, Series; of Arrow, too), into a list."""
-    if hasattr(given, "as_py"):
-        given = given.as_py()
-    if hasattr(given, "to_pylist"):
-        given = given.to_pylist()
-    if isinstance(given, (str, bytes, int, np.integer)) or not isinstance(given, Iterable):
-        return [given]
-    ids: list[Any] = np.asarray(given).ravel().tolist() if hasattr(given, "dtype") else list(given)
-    return ids
 
 
 def sources_of(source: Any) -> tuple[Any, list[Any]]:

@@ -23,12 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.algorithms import search_options
 from oocgraph.algorithms.listed_front import LISTED_LEVELS, ListedFront, listed_bytes, listed_kernels
 from oocgraph.algorithms.lone_sources import LoneSources, lone_bytes, lone_kernels
 from oocgraph.algorithms.source_levels import NUM_SOURCES, Levels
 from oocgraph.engine.sweeps import Lists, Needs, Rows, Selection, Sweeps
-from oocgraph.errors import ArgumentError
 from oocgraph.kernels import words as kernels
 from oocgraph.memory import format_bytes
 from oocgraph.sparse.piece_table import PieceTable, table_bytes
@@ -231,18 +229,3 @@ def _cost(selection: Selection, edge: float) -> float:
 def _added(counts: list[Array]) -> Array:
     added: Array = np.array(counts, np.int64).reshape(-1, NUM_SOURCES).sum(axis=0)
     return added
-
-
-def as_list(ids: Any) -> list[Any]:
-    """Turn one id, or any collection of them (list, range, array, Series), into a list.
-
-    Raises
-    ------
-    ArgumentError
-        It is a collection of collections.
-    """
-    found = search_options.as_list(ids)
-    for one in found:
-        if isinstance(one, list | tuple | np.ndarray):
-            raise ArgumentError(f"{one!r} is given as one vertex id; give a plain list of ids")
-    return found

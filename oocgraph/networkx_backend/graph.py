@@ -8,12 +8,12 @@ converts a graph once for calls that need all attributes and gives it to later o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
+from oocgraph.lazy import cached_property
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.in_memory import build_bytes, build_in_memory

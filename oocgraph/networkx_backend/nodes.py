@@ -13,11 +13,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import networkx as nx
 
+from oocgraph.lazy import cached_property
 from oocgraph.memory import Budget
 from oocgraph.resources import Resources
 from oocgraph.results.base import VertexResult

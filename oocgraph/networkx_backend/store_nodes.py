@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from oocgraph.algorithms.components import connected_components
 from oocgraph.algorithms.strong_components import strongly_connected_components
+from oocgraph.lazy import cached_property
 from oocgraph.memory import Budget
 from oocgraph.networkx_backend.nodes import Components, Nodes, TreeEdges
 from oocgraph.networkx_backend.vertex_set import BLOCK_IDS, PathsOf, VertexSet
@@ -166,7 +166,10 @@ class StoreNodes(Nodes):
 
     def spanning_graph(self, tree: TreeEdges) -> CSRStore:
         """See `Nodes.spanning_graph`."""
-        return self._in_memory(tree.source, tree.target, list(self.alone()), tree)
+        is_linked = np.zeros(self.store.num_rows, np.bool_)
+        is_linked[tree.source] = is_linked[tree.target] = True
+        with_loops = self.labels(np.flatnonzero(~is_linked)).tolist()  # all of whose edges are loops
+        return self._in_memory(tree.source, tree.target, [*self.alone(), *with_loops], tree)
 
     def in_dtype(self, tree: TreeEdges) -> Array:
         """Return weights as the store has them."""

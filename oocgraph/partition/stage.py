@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels.prop import NO_LOOKUP, Prop, make_prop
 from oocgraph.kernels.rows import RowLookup
 from oocgraph.kernels.warm_cusp import load_cusp_kernels
+from oocgraph.lazy import cached_property
 from oocgraph.memory import Budget, bytes_before, format_bytes, with_threads_that_fit
 from oocgraph.partition.cusp_spec import COMPILER_BYTES, DEGREES, CuspSpec, needs_lookup, stage_bytes
 from oocgraph.partition.policy import CompiledPolicy, compile_policy

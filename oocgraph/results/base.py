@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from oocgraph.arguments import check_whole, known_keywords
 from oocgraph.errors import ArgumentError, BudgetError, VertexNotFoundError
+from oocgraph.lazy import cached_property
 from oocgraph.memory import bytes_before, enough_memory, format_bytes
 from oocgraph.results import tables
 from oocgraph.results.join import named_after
@@ -31,6 +31,7 @@ from oocgraph.results.streaming import FRUGAL, most_rows, room_of, stream_result
 from oocgraph.results.writer import ID, write_result
 from oocgraph.store.columns import Ids, as_numpy, id_bytes
 from oocgraph.store.fingerprint import graph_fingerprint
+from oocgraph.store.given import is_single
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import SORTED_ID
 from oocgraph.store.preallocated import PreallocatedArray
@@ -319,7 +320,7 @@ class VertexResult(Shown):
             An id does not occur in the graph's input.
         """
         values = self._values_at((column,), given)[column]
-        return values.tolist()[0] if isinstance(given, str) or np.ndim(given) == 0 else values
+        return values.tolist()[0] if is_single(given) else values
 
     def _values_at(self, columns: Sequence[str], given: Any) -> dict[str, Array]:
         """Return columns of some vertices, given by user ids.

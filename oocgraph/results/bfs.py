@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from oocgraph.errors import ArgumentTypeError, NoPathError
+from oocgraph.lazy import cached_property
 from oocgraph.results.base import VertexResult
 from oocgraph.results.few import FewValues
 from oocgraph.results.histogram import Histogram, in_parts, make_histogram

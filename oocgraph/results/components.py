@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from oocgraph.lazy import cached_property
 from oocgraph.results.base import VertexResult
 from oocgraph.results.histogram import Histogram, make_histogram, sizes_of_groups
 from oocgraph.results.writer import ID

@@ -15,7 +15,7 @@ import shutil
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -25,6 +25,7 @@ import numpy as np
 
 from oocgraph.config import settings
 from oocgraph.errors import BudgetError, OocGraphError, OutputError, StoreError
+from oocgraph.lazy import cached_property
 from oocgraph.memory import bytes_before, effective_budget_bytes, format_bytes
 from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
 from oocgraph.resources import seceded

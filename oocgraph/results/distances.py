@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from oocgraph.errors import ArgumentError
+from oocgraph.lazy import cached_property
 from oocgraph.listing import Listed
 from oocgraph.results.histogram import Histogram, in_parts, make_histogram
 from oocgraph.results.values import ValuesResult

@@ -7,11 +7,11 @@ a slice or an array of store numbers, and `numpy.asarray` for all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from oocgraph.lazy import cached_property
 from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array, no_parent
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from oocgraph.errors import ArgumentTypeError, NoPathError
+from oocgraph.lazy import cached_property
 from oocgraph.results.base import VertexResult
 from oocgraph.results.histogram import Histogram, in_parts, make_histogram
 from oocgraph.results.join import among, named_after, origins_of, values_at

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from oocgraph.errors import ArgumentError
+from oocgraph.lazy import cached_property
 from oocgraph.results.values import ValuesResult
 from oocgraph.store.columns import Ids, as_numpy, taken
 from oocgraph.types import Array

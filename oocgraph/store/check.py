@@ -130,6 +130,8 @@ def _refuse(store: CSRStore, problems: Iterator[str]) -> None:
         found.append(problem)
         if len(found) > MAX_PROBLEMS:
             break
+    if found:
+        store.confirm()  # it may have been replaced meanwhile
     if len(found) == 1:
         raise CorruptStoreError(found[0])
     if found:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import cached_property
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.kernels import live as kernels
 from oocgraph.kernels.live import NO_MASK, NO_ROWS, REPLACE, EdgeMask
 from oocgraph.kernels.rows import Repair, RowLookup, explicit_rows
+from oocgraph.lazy import cached_property
 from oocgraph.store.arrays import REMEDY, Mask, PlainArray, StoredArray, decoded_bytes
 from oocgraph.store.edge_conditions import EdgeCondition
 from oocgraph.store.row_lookup import sorted_lookup

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,11 @@ def is_single(ids: Any) -> bool:
 def as_collection(ids: Any) -> Any:
     """Return ids as a sequence; one id as a sequence of one.
 
+    Raises
+    ------
+    ArgumentError
+        An id is missing, or is itself a collection.
+
     Examples
     --------
     >>> import pyarrow as pa
@@ -40,7 +45,23 @@ def as_collection(ids: Any) -> Any:
         raise ArgumentError("an id is missing (masked); fill it in, or leave it out")
     if isinstance(ids, np.ndarray):
         return ids.reshape(-1)
-    return ids if hasattr(ids, "__array__") or isinstance(ids, list | tuple) else list(ids)
+    if hasattr(ids, "__array__"):
+        return ids
+    given = ids if isinstance(ids, list | tuple) else list(ids)
+    kinds = set(map(type, given))
+    if any(issubclass(kind, np.ndarray | Collection) and not issubclass(kind, str | bytes) for kind in kinds):
+        wrong = next((one for one in given if not is_single(one)), None)
+        if wrong is not None:
+            raise ArgumentError(f"{wrong!r:.80} is given as one vertex id; give a plain list of ids")
+    return [one.as_py() if hasattr(one, "as_py") else one for one in given] if any(hasattr(kind, "as_py") for kind in kinds) else given
+
+
+def as_list(ids: Any) -> list[Any]:
+    """Return ids, as `as_collection` takes them, as a list."""
+    found = as_collection(ids)
+    if hasattr(found, "to_pylist"):  # an array of Arrow
+        return list(found.to_pylist())
+    return list(np.asarray(found).ravel().tolist()) if hasattr(found, "dtype") else list(found)
 
 
 def as_pairs(source: Any, target: Any) -> tuple[Any, Any]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -16,6 +15,7 @@ import numpy as np
 
 from oocgraph.arguments import known_keywords
 from oocgraph.errors import ArgumentError, ArgumentTypeError, CorruptStoreError, StoreError, StoreNotFoundError
+from oocgraph.lazy import cached_property
 from oocgraph.listing import html_listing
 from oocgraph.store.access import GraphAccess
 from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
@@ -262,8 +262,12 @@ class CSRStore(GraphAccess):
     def _open(self, name: str, spec: ArraySpec, checksums: StoredArray | None) -> StoredArray:
         codec: Codec = "none" if name.startswith(f"{CHECKSUMS}/") else self.attributes.codec
         self.confirm()
-        shape = self._shape(name)
-        check_shape(shape, spec, self.url, name, REMEDY)
+        try:
+            shape = self._shape(name)
+            check_shape(shape, spec, self.url, name, REMEDY)
+        except CorruptStoreError:
+            self.confirm()  # it may have been replaced meanwhile
+            raise
         if codec != "none":
             return ZarrArray(self.get, name, shape, codec=codec, rule=spec.rule, checksums=checksums)
         if self._folder is None:

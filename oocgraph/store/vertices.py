@@ -18,6 +18,7 @@ from oocgraph.arrow import from_strings
 from oocgraph.errors import VertexNotFoundError
 from oocgraph.store import id_order
 from oocgraph.store.columns import Column, Ids, IntColumn, LongStringsError, as_numpy, distinct, read_at, taken
+from oocgraph.store.given import as_collection
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.id_order import ISOLATED, IdPages
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, VERTEX_ID
@@ -111,7 +112,8 @@ class VertexIds:
         VertexNotFoundError
             An id does not occur in the input, or is not of the graph's kind.
         """
-        ids, numbers = self.parse(given), self.vertices_of(given)
+        ids = self.parse(given)
+        numbers = self.vertices_of(ids)
         if self.kind == "int64":
             return ids, numbers
         return from_strings(ids), numbers
@@ -124,8 +126,8 @@ class VertexIds:
         VertexNotFoundError
             An id does not occur in the input, or is not of the graph's kind.
         """
-        self.vertices_of(ids)  # that all of them occur
         given, implied = self.parse(ids), self.store.attributes.implied_ids
+        self.vertices_of(given)  # that all of them occur
         if implied is not None:
             return given - implied[0]
         wanted = distinct(given)
@@ -204,11 +206,10 @@ class VertexIds:
         ------
         VertexNotFoundError
             An id is not of the graph's kind.
+        ArgumentError
+            An id is missing, or is itself a collection.
         """
-        if isinstance(ids, (str, bytes, int)) or np.ndim(ids) == 0:
-            ids = [ids]
-        if isinstance(ids, np.ndarray):
-            ids = ids.reshape(-1)
+        ids = as_collection(ids)
         if self.kind == "string":
             return self._parse_strings(ids)
         array = np.asarray(ids)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
+import oocgraph
 from oocgraph import (
     ArgumentError,
     OocGraphError,
@@ -24,6 +27,7 @@ from oocgraph import (
     multi_source_bfs,
     open_runtime,
     partition_graph,
+    personalized_pagerank,
     spmv,
     sssp,
     verify_bfs,
@@ -111,3 +115,43 @@ def test_a_runtime_that_is_closed_is_not_entered_again(graph):
     runtime.close()
     with pytest.raises(ArgumentError, match="is closed; open another one"), runtime:
         pass
+
+
+@pytest.mark.parametrize("wrong", [[[1, 2], [3]], [[1, 2], [2, 3]], [1, [2, 3]], ([1], [2, 3]), [np.array([1, 2]), np.array([3])], [{1}]])
+def test_collections_of_collections_are_no_ids(graph, wrong):
+    asked = {
+        "bfs": lambda: bfs(graph, wrong), "target": lambda: bfs(graph, 0, target=wrong), "degree": lambda: graph.degree(wrong),
+        "neighbors": lambda: graph.neighbors(wrong), "subgraph": lambda: graph.subgraph(wrong), "of": lambda: bfs(graph, 0).of(wrong),
+        "random walk": lambda: graph.random_walk(wrong, 2), "sampled": lambda: graph.sample_neighbors(wrong, [2]),
+        "several": lambda: multi_source_bfs(graph, wrong), "seeds": lambda: personalized_pagerank(graph, wrong),
+    }  # fmt: skip
+    for name, ask in asked.items():
+        with pytest.raises(ArgumentError, match="is given as one vertex id; give a plain list of ids"):
+            pytest.fail(f"{name}: {ask()}")
+
+
+@pytest.mark.parametrize(
+    "collect", [iter, dict.fromkeys, lambda ids: (one for one in ids), pa.array, lambda ids: list(map(pa.scalar, ids))]
+)
+def test_any_collection_of_ids(tmp_path, collect):
+    """Numbers and strings of different lengths."""
+    for ids, edges in (([1, 3], PAIRS), (["a", "ccc"], (["a", "ccc"], ["bb", "a"]))):
+        graph = build_csr(edges)
+        levels = bfs(graph, collect(ids))
+        assert levels.of(collect(ids)).tolist() == [0, 0]
+        assert graph.degree(collect(ids)).tolist() == [graph.degree(one) for one in ids]
+        assert personalized_pagerank(graph, collect(ids)).num_seeds == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="how long names may be depends on the system")
+def test_names_that_are_too_long_for_the_file_system_are_refused(tmp_path, graph):
+    name = tmp_path / ("y" * 300)
+    asked = {
+        "opened": lambda: oocgraph.open_graph(name), "built": lambda: build_csr(PAIRS, name),
+        "parts": lambda: oocgraph.open_partitions(name), "written": lambda: bfs(graph, 0).write(f"{name}.csv"),
+        "exported": lambda: oocgraph.export_graph(graph, f"{name}.csv"),
+        "checkpoint": lambda: oocgraph.pagerank(graph, checkpoint=name), "estimated": lambda: oocgraph.estimate(name),
+    }  # fmt: skip
+    for what, ask in asked.items():
+        with pytest.raises(ArgumentError, match="this name is too long for the file system; choose a shorter one"):
+            pytest.fail(f"{what}: {ask()}")

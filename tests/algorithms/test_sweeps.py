@@ -188,3 +188,20 @@ def test_results_can_be_copied_and_name_their_columns(tmp_path):
     with pytest.raises(ArgumentError, match="count is -1"):
         oocgraph.louvain(graph).top(-1)
     oocgraph.betweenness_centrality(graph, 1).plot()  # that of its source is NaN
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e-307, 1e307])
+def test_hits_do_not_depend_on_the_scale_of_weights(weight):
+    edges = pa.table({"source": [0, 1, 2], "target": [1, 2, 3], "w": np.full(3, weight)})
+    found = oocgraph.hits(oocgraph.build_csr(edges, weight="w", directed=True))
+    np.testing.assert_allclose(found.hub, [1 / 3, 1 / 3, 1 / 3, 0])
+
+
+@pytest.mark.parametrize(("weight", "words"), [(5e-324, "too little for"), (1e-310, "too little for"), (1.7e308, "more than")])
+def test_weights_that_no_sum_can_hold_are_refused(weight, words):
+    """Not said to be nothing, as those of which all are 0."""
+    edges = pa.table({"source": [0, 1, 2, 0], "target": [1, 2, 3, 2], "w": np.full(4, weight)})
+    with pytest.raises(ConvergenceError, match=f"{words}.* float64.*; divide all by one number"):
+        oocgraph.hits(oocgraph.build_csr(edges, weight="w"))
+    nothing = oocgraph.build_csr(edges.set_column(2, "w", [np.zeros(4)]), weight="w")
+    assert not oocgraph.hits(nothing).hub.any()

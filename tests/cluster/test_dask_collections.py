@@ -130,7 +130,7 @@ def test_a_partition_is_refused_before_it_is_fetched(client, fetched, tmp_path):
     edges = da.random.default_rng(1).integers(0, 1000, (8_000_000, 2), chunks=(4_000_000, 2))
     build_csr(([0], [1]), tmp_path / "first")  # what this process imports and compiles counts
     with client.as_current(), pytest.raises(BudgetError, match=r"partition 0 of the 2.*needs 61\.0 MiB.*or make it smaller"):
-        build_csr(edges, tmp_path / "g", memory_budget=budget_of(tmp_path, 40))
+        build_csr(edges, tmp_path / "g", memory_budget=budget_of(tmp_path, 20))
     assert not fetched
 
 

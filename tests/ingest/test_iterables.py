@@ -245,7 +245,7 @@ def test_a_table_that_does_not_fit_is_refused(tmp_path):
     build_csr(([0], [1]), tmp_path / "first")  # what this process imports and compiles counts
     table = np.random.default_rng(1).integers(0, 1000, (4_000_000, 2))
     with pytest.raises(BudgetError, match=r"element 0 of generator needs 61\.0 MiB.*set memory_budget to at least"):
-        build_csr((table for _ in range(2)), tmp_path / "g", memory_budget=budget_of(tmp_path, 40))
+        build_csr((table for _ in range(2)), tmp_path / "g", memory_budget=budget_of(tmp_path, 20))
     assert not (tmp_path / "g").exists()
 
 
@@ -338,3 +338,19 @@ def test_other_sources_one_after_the_other():
     frame = dd.from_pandas(pd.DataFrame({"source": [1, 2], "target": [3, 4]}), npartitions=2)
     assert read(open_source(iter([frame, frame])))[:2] == ([1, 2] * 2, [3, 4] * 2)
     assert bytes_of(frame) == 0
+
+
+def test_a_table_without_rows_is_as_any(tmp_path):
+    """Its columns are of objects, and Arrow knows them as nulls."""
+    full = pd.DataFrame({"source": [1, 2], "target": [2, 3], "s": ["a", "b"], "w": [1.0, 2.0]})
+    empty = pd.DataFrame(columns=list(full))
+    given = {"columns": ("source", "target", "s"), "weight": "w"}
+    build_csr(full, tmp_path / "g", **given)
+    for number, tables in enumerate(([full, empty], [empty, full], [empty, empty, full, empty])):
+        build_csr(iter(tables), tmp_path / f"g{number}", **given)
+        assert_same_store(tmp_path / "g", tmp_path / f"g{number}")
+    oocgraph.append_edges(tmp_path / "g0", empty, **given)
+    assert_same_store(tmp_path / "g", tmp_path / "g0")
+    assert build_csr(empty, **given, dtypes={"s": "string"}).num_edges == 0
+    with pytest.raises(InputError, match=r"row 0 .*column 'w': the value is missing \(null\)"):
+        build_csr(full.assign(w=None).astype({"w": object}), **given)

@@ -186,3 +186,9 @@ def test_unknown_sources_are_an_error_of_the_iteration(function):
     error = TypeError if function is nx.bfs_layers else nx.NetworkXError
     with pytest.raises(error):
         next(found)
+
+
+def test_a_spanning_tree_has_nodes_whose_only_edges_are_loops():
+    for source, target in (([1, 31, 5], [2, 31, 5]), ([31, 5], [31, 5])):
+        graph = oocgraph.build_csr((source, target), keep_self_loops=True)
+        assert sorted(nx.minimum_spanning_tree(graph)) == sorted({*source, *target})

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import oocgraph
-from oocgraph import StoreError, build_csr
+from oocgraph import CorruptStoreError, StoreError, build_csr
 from oocgraph.config import setting
 from oocgraph.store import graph as graph_module
 from tests.store.asked_graphs import directed, remote, strings, undirected
@@ -186,3 +186,36 @@ def test_a_graph_that_is_replaced_as_it_is_opened_is_one_of_the_two(tmp_path, mo
     graph = oocgraph.open_graph(path)
     assert graph.num_edges == 2
     assert sorted(graph) == [1, 2, 3]
+
+
+def test_a_graph_that_is_replaced_while_an_array_is_opened_is_refused_as_such(tmp_path, monkeypatch):
+    """The length of the new array is not what the attributes of the old graph make it."""
+    before = build_csr((np.arange(50), np.arange(50) + 1), tmp_path / "g.zarr")
+    shape = graph_module.CSRStore._shape
+
+    def late(self, name):
+        monkeypatch.undo()
+        build_csr((np.arange(90), np.arange(90) + 1), tmp_path / "g.zarr", overwrite=True)
+        return shape(self, name)
+
+    monkeypatch.setattr(graph_module.CSRStore, "_shape", late)
+    with pytest.raises(StoreError, match=REPLACED) as caught:
+        before.array("vertices/order")
+    assert not isinstance(caught.value, CorruptStoreError)
+
+
+def test_a_check_of_a_graph_that_is_replaced_meanwhile_says_so(tmp_path, monkeypatch):
+    """Not that it is damaged."""
+    before = build_csr((np.arange(50), np.arange(50) + 1), tmp_path / "g.zarr")
+    pages = graph_module.CSRStore.array_names
+
+    def late(self):
+        monkeypatch.undo()
+        names = pages(self)
+        build_csr((np.arange(90), np.arange(90) + 1), tmp_path / "g.zarr", overwrite=True)
+        return names
+
+    monkeypatch.setattr(graph_module.CSRStore, "array_names", late)
+    with pytest.raises(StoreError, match=REPLACED) as caught:
+        oocgraph.check_store(before)
+    assert not isinstance(caught.value, CorruptStoreError)

@@ -39,9 +39,11 @@ def _common_id_kind(description: str, source: tuple[str, Any], target: tuple[str
     return kind
 
 
-def _column_dtype(value_type: Any, description: str, column: str, *, weight: bool) -> str:
-    """Name of the NumPy dtype of an edge column, or "string"."""
+def _column_dtype(value_type: Any, description: str, column: str, asked: str, *, weight: bool) -> str:
+    """Name of the NumPy dtype of an edge column, or "string"; one of nulls alone, which must be without rows, is as `asked` for."""
     value_type = _decoded_type(value_type)
+    if kinds.is_null(value_type):
+        return asked
     if weight and not (kinds.is_integer(value_type) or kinds.is_floating(value_type) or kinds.is_boolean(value_type)):
         remedy = "convert it to float64" if kinds.is_decimal(value_type) else "convert it"
         raise InputError(f"{description}, column {column!r}: a weight must be a number, this is {value_type}; {remedy} or name another")
@@ -84,7 +86,10 @@ class ArrowLayout(Layout):
 def arrow_layout(description: str, columns: Columns, type_of: Callable[[str], Any], request: Request) -> ArrowLayout:
     """Return the layout of Arrow columns of these types; those that cannot be ids or columns are refused."""
     kind = _common_id_kind(description, *((name, type_of(name)) for name in (columns.source, columns.target)))
-    dtypes = {name: _column_dtype(type_of(name), description, name, weight=name == columns.weight) for name in columns.edge}
+    dtypes = {
+        name: _column_dtype(type_of(name), description, name, request.dtypes.get(name, "float64"), weight=name == columns.weight)
+        for name in columns.edge
+    }
     return ArrowLayout(
         description, columns, kind, asked_dtypes(description, dtypes, request), agreed_num_vertices(description, None, request)
     )
