@@ -37,11 +37,17 @@ LOUVAIN = (
     "beside the graph. Undirected graphs only."
 )
 
+LABELS = (
+    "Half sweeps over the vertices whose neighbours have changed, until none would change: 12 to 18 bytes a vertex, and 300 a community. "
+    "Undirected graphs only."
+)
+
 SUBGRAPH = " Returns a graph in memory, whose edges must fit in the budget."
 
 COSTS = {
     "adamic_adar_index": PAIRS,
     "ancestors": SEARCH,
+    "asyn_lpa_communities": LABELS,
     "average_clustering": TRIANGLES,
     "average_shortest_path_length": ALL,
     "bellman_ford_path": SHORTEST,
@@ -68,6 +74,7 @@ COSTS = {
     "eccentricity": ALL + " One search for one node.",
     "ego_graph": SEARCH + SUBGRAPH,
     "eigenvector_centrality": f"{ITERATION} once: 16 bytes a vertex.",
+    "fast_label_propagation_communities": LABELS,
     "global_efficiency": ALL,
     "harmonic_centrality": ALL,
     "harmonic_diameter": ALL,
@@ -93,6 +100,7 @@ COSTS = {
     "k_crust": CORES + SUBGRAPH,
     "k_shell": CORES + SUBGRAPH,
     "katz_centrality": f"{ITERATION} once: 16 bytes a vertex.",
+    "label_propagation_communities": LABELS,
     "louvain_communities": LOUVAIN,
     "minimum_spanning_edges": TREES,
     "minimum_spanning_tree": TREES + SUBGRAPH,

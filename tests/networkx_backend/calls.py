@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import networkx as nx
 import numpy as np
 import pyarrow as pa
@@ -147,9 +149,23 @@ def _communities(found, expected, graph):
     )
 
 
+def _stable(found, _, graph):
+    """Whether it is a partition in which each node is where most of its neighbours are."""
+    found = [set(one) for one in found]
+    community = {node: number for number, one in enumerate(found) for node in one}
+
+    def votes(node):
+        return Counter(community[other] for other in graph[node])
+
+    return nx.community.is_partition(graph, found) and all(
+        not graph[node] or votes(node)[community[node]] == max(votes(node).values()) for node in graph
+    )
+
+
 CALLS = {
     "adamic_adar_index": [("pairs",), _close],
     "ancestors": [("v",), _close],
+    "asyn_lpa_communities": [(), _stable],
     "average_clustering": [(), ("some",), _close],
     "average_shortest_path_length": [(), _close],
     "bellman_ford_path": [("u", "v"), _close],
@@ -175,6 +191,7 @@ CALLS = {
     "eccentricity": [(), ("u",), ("some",), _close],
     "ego_graph": [("u",), ("u", 2), _graph],
     "eigenvector_centrality": [(1000,), _converged],
+    "fast_label_propagation_communities": [(), _stable],
     "global_efficiency": [(), _close],
     "harmonic_centrality": [(), ("u",), ("some",), _close],
     "harmonic_diameter": [(), _close],
@@ -200,6 +217,7 @@ CALLS = {
     "k_crust": [(), (2,), _graph],
     "k_shell": [(), (1,), _graph],
     "katz_centrality": [(0.05,), _converged],
+    "label_propagation_communities": [(), _stable],
     "louvain_communities": [(), _communities],
     "minimum_spanning_edges": [(), _same_edges],
     "minimum_spanning_tree": [(), _graph],

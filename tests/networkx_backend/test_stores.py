@@ -12,7 +12,14 @@ from _oocgraph_nx import COSTS
 from oocgraph.networkx_backend import BackendInterface
 from tests.networkx_backend.calls import CALLS, GRAPHS, arguments, store_of
 
-UNDIRECTED_ONLY = {"clustering", "average_clustering", "louvain_communities", "transitivity"}
+UNDIRECTED_ONLY = {
+    "asyn_lpa_communities",
+    "average_clustering",
+    "clustering",
+    "fast_label_propagation_communities",
+    "louvain_communities",
+    "transitivity",
+}
 """Functions that are refused for directed graphs, though NetworkX has them."""
 
 
