@@ -54,6 +54,7 @@ COSTS = {
     "bellman_ford_path_length": SHORTEST,
     "betweenness_centrality": "Two searches' worth of sweeps for every 8 sources: 96 bytes a vertex. Give k for large graphs.",
     "bfs_edges": TREE,
+    "bfs_predecessors": TREE,
     "bfs_layers": SEARCH,
     "bfs_successors": TREE,
     "bfs_tree": TREE + SUBGRAPH,

@@ -64,6 +64,12 @@ def bfs_tree(nodes: Nodes, source: Any, reverse: bool = False, depth_limit: Any 
 
 
 @algorithm(unsupported=["sort_neighbors"])
+def bfs_predecessors(nodes: Nodes, source: Any, depth_limit: Any = None, sort_neighbors: Any = None) -> Iterator[tuple[Any, Any]]:
+    """See `networkx.bfs_predecessors`."""
+    return ((child, parent) for parent, child in _edges(nodes, source, depth_limit))
+
+
+@algorithm(unsupported=["sort_neighbors"])
 def bfs_successors(nodes: Nodes, source: Any, depth_limit: Any = None, sort_neighbors: Any = None) -> Iterator[tuple[Any, list[Any]]]:
     """See `networkx.bfs_successors`."""
     return _successors(source, _edges(nodes, source, depth_limit))

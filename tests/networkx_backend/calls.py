@@ -121,6 +121,10 @@ def _tree(found, expected, graph):
     return ours == levels(expected) and list(ours.values()) == sorted(ours.values())
 
 
+def _predecessors(found, expected, graph):
+    return _tree(*([(parent, child) for child, parent in many] for many in (found, expected)), graph)
+
+
 def _successors(found, expected, graph):
     flat = [[(parent, child) for parent, children in many for child in children] for many in (found, expected)]
     return _tree(*flat, graph)
@@ -173,6 +177,7 @@ CALLS = {
     "betweenness_centrality": [(), _close],
     "bfs_edges": [("u",), _tree],
     "bfs_layers": [("u",), ("some",), _layers],
+    "bfs_predecessors": [("u",), ("u", 2), _predecessors],
     "bfs_successors": [("u",), _successors],
     "bfs_tree": [("u",), _search_graph],
     "bidirectional_dijkstra": [("u", "v"), _close],
