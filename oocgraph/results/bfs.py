@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import ArgumentTypeError, NoPathError
 from oocgraph.lazy import cached_property
-from oocgraph.results.base import VertexResult
 from oocgraph.results.few import FewValues
 from oocgraph.results.histogram import Histogram, in_parts, make_histogram
-from oocgraph.results.join import Join, origins_of
-from oocgraph.results.mapping import ColumnMapping
+from oocgraph.results.join import Join
 from oocgraph.results.search import Iteration, Search, WorkerMetrics, as_json, by_worker
+from oocgraph.results.tree import TreeResult
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
 from oocgraph.text import counted, named_sources, read_share
@@ -27,7 +25,7 @@ from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class BFSResult(VertexResult):
+class BFSResult(TreeResult):
     """A breadth-first search under the user's vertex ids.
 
     Parameters
@@ -61,6 +59,7 @@ class BFSResult(VertexResult):
     """
 
     algorithm = "bfs"
+    value_column = "level"
     columns = {"level": "int32", "parent": ID}
     metrics = (
         "source", "num_reached", "depth", "seconds", "teps", "device", "bytes_read", "bytes_requested", "edge_bytes", "read_fraction",
@@ -168,22 +167,6 @@ class BFSResult(VertexResult):
         """Level of each of `vertices`: (num_ids,) int32, -1 where unreached."""
         return self._joined("level")
 
-    @cached_property
-    def parent(self) -> Any:
-        """Parent id of each of `vertices`: int64 with -1 where unreached, or object array of str with None."""
-        return self._joined("parent")
-
-    @cached_property
-    def origin(self) -> Any:
-        """Id of the source that each of `vertices` is reached from: int64 with -1 where unreached, or object array of str with None."""
-        return self._joined("origin")
-
-    @cached_property
-    def stored_origin(self) -> Array:
-        """Store numbers of these sources, in store order; `no_parent` where unreached."""
-        level = np.asarray(self.search.level)
-        return origins_of(np.asarray(self.search.parent), level != (LEVEL_UNREACHED if level.dtype == np.uint8 else UNREACHED))
-
     def level_of(self, ids: Any) -> Any:
         """Level of one vertex (int) or several ((n,) int32); -1 where unreached.
 
@@ -194,60 +177,18 @@ class BFSResult(VertexResult):
         """
         return self._look_up("level", ids)
 
-    def parent_of(self, ids: Any) -> Any:
-        """Parent of one vertex or several, as user ids; -1, or None for strings, where unreached.
+    @property
+    def no_value(self) -> int:
+        """See `TreeResult`."""
+        return UNREACHED
 
-        Raises
-        ------
-        VertexNotFoundError
-            An id does not occur in the graph's input.
-        """
-        return self._look_up("parent", ids)
+    def _parents(self) -> Any:
+        return self.search.parent
 
-    def origin_of(self, ids: Any) -> Any:
-        """Source that one vertex, or each of several, is reached from, as user ids; -1, or None for strings, where unreached.
-
-        Raises
-        ------
-        VertexNotFoundError
-            An id does not occur in the graph's input.
-        """
-        return self._look_up("origin", ids)
-
-    def reached(self, column: str | None = None) -> ColumnMapping:
-        """Return a mapping from the reached vertices to their levels, or to their values in another column; nothing is held.
-
-        Raises
-        ------
-        ArgumentError
-            There is no such column.
-        """
-        return ColumnMapping(self, self._chosen(column), ("level", UNREACHED), self.num_reached)
-
-    def path(self, target: Any) -> Array:
-        """Return the path of the tree from a source to `target`, both included, as user ids.
-
-        Raises
-        ------
-        VertexNotFoundError
-            `target` does not occur in the graph's input.
-        ArgumentTypeError
-            `target` is not one vertex.
-        NoPathError
-            It was not reached.
-        """
-        if isinstance(target, list | tuple) or getattr(target, "ndim", 0) != 0:
-            raise ArgumentTypeError(f"target is {target!r}; give one vertex")
-        target = target.item() if isinstance(target, np.generic) else target  # which messages would name with its dtype
-        if self.level_of(target) == UNREACHED:
-            raise NoPathError(f"there is no path to {target!r}: the search from {self.source!r} did not reach it")
-        vertex = int(self.ids.vertices_of(target)[0])
-        if vertex < 0:  # an isolated source
-            return self.ids.parse(target)
-        numbers = [vertex]
-        while (above := int(self.search.parent[numbers[-1]])) != numbers[-1]:
-            numbers.append(above)
-        return self.ids.ids_of(numbers[::-1])
+    def _are_reached(self) -> Array:
+        level = np.asarray(self.search.level)
+        reached: Array = level != (LEVEL_UNREACHED if level.dtype == np.uint8 else UNREACHED)
+        return reached
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""

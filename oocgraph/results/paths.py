@@ -12,12 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oocgraph.errors import ArgumentTypeError, NoPathError
 from oocgraph.lazy import cached_property
-from oocgraph.results.base import VertexResult
 from oocgraph.results.histogram import Histogram, in_parts, make_histogram
-from oocgraph.results.join import among, named_after, origins_of, values_at
-from oocgraph.results.mapping import ColumnMapping
+from oocgraph.results.join import among, named_after, values_at
+from oocgraph.results.tree import TreeResult
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
 from oocgraph.text import counted, format_number, named_sources, read_share
@@ -25,7 +23,7 @@ from oocgraph.types import UNREACHED, Array
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class PathsResult(VertexResult):
+class PathsResult(TreeResult):
     """Values that came along paths, under the user's vertex ids: the base of `SSSPResult` and `OperatorResult`.
 
     Parameters
@@ -57,7 +55,6 @@ class PathsResult(VertexResult):
         As of `oocgraph.results.base.VertexResult`.
     """
 
-    value_column: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = (
         "num_reached", "seconds", "idle_seconds", "schedule", "slack", "num_relaxed", "num_again", "num_blocks", "num_blocks_read",
         "bytes_read", "bytes_requested", "edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds",
@@ -104,79 +101,16 @@ class PathsResult(VertexResult):
         return int(np.count_nonzero(self.stored_value != self.unreached)) + len(self.isolated)
 
     @cached_property
-    def parent(self) -> Any:
-        """Id of the vertex before on the path; one that a path begins at is its own: int64 with -1, or object array of str with None."""
-        return self._joined("parent")
-
-    @cached_property
-    def origin(self) -> Any:
-        """Id of the vertex that the path to each of `vertices` begins at: int64 with -1, or object array of str with None."""
-        return self._joined("origin")
-
-    @cached_property
-    def stored_origin(self) -> Array:
-        """Store numbers of these vertices, in store order; `no_parent` where there is no path."""
-        return origins_of(self.stored_parent, self.stored_value != self.unreached)
-
-    @cached_property
     def isolated_ids(self) -> Array:
         """The ids in `isolated` as the graph has ids: int64, or object array of str."""
         return self.ids.parse(list(self.isolated))
 
-    def parent_of(self, ids: Any) -> Any:
-        """Id of the vertex before one vertex or several, on the path; -1, or None for strings, where there is no path.
+    def _parents(self) -> Array:
+        return self.stored_parent
 
-        Raises
-        ------
-        VertexNotFoundError
-            An id does not occur in the graph's input.
-        """
-        return self._look_up("parent", ids)
-
-    def origin_of(self, ids: Any) -> Any:
-        """Id of the vertex that the path to one vertex or to each of several begins at; -1, or None for strings, where there is none.
-
-        Raises
-        ------
-        VertexNotFoundError
-            An id does not occur in the graph's input.
-        """
-        return self._look_up("origin", ids)
-
-    def reached(self, column: str | None = None) -> ColumnMapping:
-        """Return a mapping from the vertices that were reached to their values, or to those in another column; nothing is held.
-
-        Raises
-        ------
-        ArgumentError
-            There is no such column.
-        """
-        return ColumnMapping(self, self._chosen(column), (self.value_column, self.no_value), self.num_reached)
-
-    def path(self, target: Any) -> Array:
-        """Return the path to `target` from where it begins, both included, as user ids.
-
-        Raises
-        ------
-        VertexNotFoundError
-            `target` does not occur in the graph's input.
-        ArgumentTypeError
-            `target` is not one vertex.
-        NoPathError
-            It was not reached.
-        """
-        if isinstance(target, list | tuple) or getattr(target, "ndim", 0) != 0:
-            raise ArgumentTypeError(f"target is {target!r}; give one vertex")
-        target = target.item() if isinstance(target, np.generic) else target  # which messages would name with its dtype
-        if self._look_up(self.value_column, target) == self.no_value:
-            raise NoPathError(f"there is no path to {target!r} that {self!r} has found")
-        vertex = int(self.ids.vertices_of(target)[0])
-        if vertex < 0:  # where a path begins that has no edge
-            return self.ids.parse(target)
-        numbers = [vertex]
-        while (before := int(self.stored_parent[numbers[-1]])) != numbers[-1]:
-            numbers.append(before)
-        return self.ids.ids_of(numbers[::-1])
+    def _are_reached(self) -> Array:
+        reached: Array = self.stored_value != self.unreached
+        return reached
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them; those of a GPU where there was one."""
