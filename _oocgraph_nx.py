@@ -101,7 +101,6 @@ COSTS = {
     "k_crust": CORES + SUBGRAPH,
     "k_shell": CORES + SUBGRAPH,
     "katz_centrality": f"{ITERATION} once: 16 bytes a vertex.",
-    "label_propagation_communities": LABELS,
     "louvain_communities": LOUVAIN,
     "minimum_spanning_edges": TREES,
     "minimum_spanning_tree": TREES + SUBGRAPH,

@@ -53,9 +53,3 @@ def asyn_lpa_communities(graph: Nodes, weight: Any = None, seed: Any = None) -> 
 def fast_label_propagation_communities(graph: Nodes, weight: Any = None, seed: Any = None) -> list[Any]:
     """See `networkx.community.fast_label_propagation_communities`."""
     return _communities(graph, label_propagation, weight, seed)
-
-
-@algorithm(refuse=undirected_only("communities"))
-def label_propagation_communities(graph: Nodes) -> list[Any]:
-    """See `networkx.community.label_propagation_communities`."""
-    return _communities(graph, label_propagation, None, 1)

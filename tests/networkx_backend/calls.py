@@ -222,7 +222,6 @@ CALLS = {
     "k_crust": [(), (2,), _graph],
     "k_shell": [(), (1,), _graph],
     "katz_centrality": [(0.05,), _converged],
-    "label_propagation_communities": [(), _stable],
     "louvain_communities": [(), _communities],
     "minimum_spanning_edges": [(), _same_edges],
     "minimum_spanning_tree": [(), _graph],
