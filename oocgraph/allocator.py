@@ -90,9 +90,31 @@ def return_all_freed() -> None:
                 waits.append(done)
     for wait in waits:
         wait.wait(LOOP_SECONDS)
-    if (pa := sys.modules.get("pyarrow")) is not None:
-        pa.default_memory_pool().release_unused()
+    release_arrow()
     return_freed_bytes()
+
+
+_default_pool = threading.Lock()
+"""Held while another pool is Arrow's default for a moment."""
+
+
+def release_arrow() -> None:
+    """Have Arrow's allocators give back what this thread has freed: readers use the one that Arrow began with, whatever pool is set since.
+
+    Of whatever pool `release_unused` is called, pyarrow 26 has the default one release: each is the default for a moment.
+    """
+    pa = sys.modules.get("pyarrow")
+    if pa is None:
+        return
+    with _default_pool:
+        before = pa.default_memory_pool()
+        try:
+            for name in set(pa.supported_memory_backends()) - {"system"}:  # the system's gives back by itself
+                pool = getattr(pa, f"{name}_memory_pool")()
+                pa.set_memory_pool(pool)
+                pool.release_unused()
+        finally:
+            pa.set_memory_pool(before)
 
 
 def _return_in_loop(done: threading.Event) -> None:
@@ -146,9 +168,10 @@ def returned_memory(kept_bytes: int = TRIM_BYTES) -> Iterator[None]:
     the system to clear their pages otherwise.
     """
     pa = sys.modules.get("pyarrow")
-    before = None if pa is None else pa.default_memory_pool()
-    if pa is not None:
-        pa.set_memory_pool(pa.system_memory_pool())
+    with _default_pool:
+        before = None if pa is None else pa.default_memory_pool()
+        if pa is not None:
+            pa.set_memory_pool(pa.system_memory_pool())
     kept_before = _kept_bytes
     _set_allocator(_mapped_above, kept_bytes)
     try:
@@ -156,5 +179,6 @@ def returned_memory(kept_bytes: int = TRIM_BYTES) -> Iterator[None]:
     finally:
         _set_allocator(_mapped_above, kept_before)
         if pa is not None:
-            pa.set_memory_pool(before)
+            with _default_pool:
+                pa.set_memory_pool(before)
         return_freed_bytes()

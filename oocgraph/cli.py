@@ -8,6 +8,7 @@ ended. ``oocgraph`` and ``dask oocgraph`` are the same commands.
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import importlib
 import os
@@ -209,7 +210,8 @@ def _failure(error: OSError) -> str:
     """Return what has failed of input or output, in words."""
     from oocgraph.machine import deleted_folder
 
-    return deleted_folder() or f"{error.filename or 'input or output'}: {error.strerror}"
+    remedy = "; choose a shorter name" if error.errno == errno.ENAMETOOLONG else ""
+    return deleted_folder() or f"{error.filename or 'input or output'}: {error.strerror}{remedy}"
 
 
 def _discard_broken_pipes() -> bool:

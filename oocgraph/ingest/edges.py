@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import numpy as np
+
 from oocgraph.errors import InputError, InputNotFoundError
+from oocgraph.store.strings import string_buffers
 from oocgraph.types import Array, IdKind
 
 if TYPE_CHECKING:
@@ -115,3 +119,15 @@ def guarded(description: str, items: Iterator[Item]) -> Iterator[Item]:
     except OSError as error:
         where = description if error.filename is None else error.filename
         raise InputError(f"{where}: cannot be read ({error.strerror or error}); mend that, or copy the input elsewhere") from error
+
+
+def cut_by_text(block: EdgeBlock, most_bytes: int) -> Iterator[EdgeBlock]:
+    """Cut a block where its strings take more bytes than that, and one edge at the least."""
+    if block.source.nbytes + block.target.nbytes <= 2 * most_bytes:
+        yield block
+        return
+    stop = np.cumsum(sum(np.diff(string_buffers(ids)[1]) for ids in (block.source, block.target)))
+    starts = np.flatnonzero(np.append(True, np.diff(stop // most_bytes)))
+    for start, end in pairwise([*starts.tolist(), stop.size]):
+        columns = {name: values[start:end] for name, values in block.columns.items()}
+        yield EdgeBlock(block.source[start:end], block.target[start:end], columns, block.first_row + start)

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from oocgraph.allocator import return_all_freed
 from oocgraph.errors import BudgetError
 from oocgraph.ingest.build_job import Job, rows_beside
-from oocgraph.ingest.edges import EdgeBlock, EdgeStream, guarded
+from oocgraph.ingest.edges import EdgeBlock, EdgeStream, cut_by_text, guarded
 from oocgraph.ingest.sources.arrow_values import as_numpy, whole_strings
 from oocgraph.ingest.sources.source import MAX_STREAMS, Source
 from oocgraph.ingest.sources.streamed import Part, StreamedSource
@@ -33,6 +34,7 @@ def spooled(edges: StreamedSource, job: Job) -> Iterator[Source]:
     folder.mkdir(parents=True)
     file = folder / "edges.arrow"
     counts, bounds = _copy(edges, file, job)
+    return_all_freed()  # the last part, which Arrow may keep
     starts = np.append(0, np.cumsum(counts, dtype=np.int64))
     yield Source.like(edges, partial(_streams, file, list(edges.columns), starts), num_rows=int(starts[-1]), id_bounds=bounds)
     file.unlink()
@@ -51,12 +53,14 @@ def _copy(edges: StreamedSource, file: Path, job: Job) -> tuple[list[int], tuple
                 if edges.id_kind == "int64":
                     low = min(low, int(block.source.min()), int(block.target.min()))
                     high = max(high, int(block.source.max()), int(block.target.max()))
-                values = [block.source, block.target, *(block.columns[name] for name in edges.columns)]
-                writer.write_batch(pa.record_batch([as_arrow(one) for one in values], schema=schema))
-                counts.append(len(block.source))
-                row += counts[-1]
-                job.progress("copy edges", row, 0)
-                del block, values  # they are views of the part
+                for piece in [block] if edges.id_kind == "int64" else cut_by_text(block, job.sizes.text_bytes):
+                    values = [piece.source, piece.target, *(piece.columns[name] for name in edges.columns)]
+                    writer.write_batch(pa.record_batch([as_arrow(one) for one in values], schema=schema))
+                    counts.append(len(piece.source))
+                    row += counts[-1]
+                    job.progress("copy edges", row, 0)
+                    del piece, values
+                del block  # it is a view of the part
             del part
     return counts, (low, high) if counts and edges.id_kind == "int64" else None
 

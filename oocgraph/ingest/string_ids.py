@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,12 @@ from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import uniform_bins
 from oocgraph.external_sort.text_files import TextFiles, TextSlice
 from oocgraph.ingest.build_job import MAX_BINS, Job
-from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
+from oocgraph.ingest.edges import EdgeBlock, EdgeSource, cut_by_text, read_streams
 from oocgraph.ingest.read_edges import ColumnReader, expected_rows, first_blocks
 from oocgraph.ingest.sparse_ids import JoinTable, join_edges, position_dtype
 from oocgraph.kernels.join import hash_join_calls
 from oocgraph.kernels.strings import split_strings, string_calls
-from oocgraph.store.strings import HashCollisionError, Placed, string_buffers, with_a_seed
+from oocgraph.store.strings import HashCollisionError, Placed, with_a_seed
 from oocgraph.types import Array
 
 SLICE_STRINGS = 1 << 16
@@ -117,7 +116,7 @@ def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[Strin
         text.append(own, bin_of)
 
     def distribute(block: EdgeBlock) -> None:
-        for part in _parts(block, job.sizes.text_bytes):
+        for part in cut_by_text(block, job.sizes.text_bytes):
             strings = Placed.of([part.source, part.target])
             hashes = strings.hashes(seed)
             by_source.append((*np.split(hashes, 2), *reader.columns(part)), job.scratch)
@@ -149,18 +148,6 @@ def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[Strin
     for index in range(hash_bins.num_bins):
         by_hash.remove(index)
     return ids, raw, reader
-
-
-def _parts(block: EdgeBlock, most_bytes: int) -> Iterator[EdgeBlock]:
-    """Cut a block where its strings take more bytes than that, and one edge at the least."""
-    if block.source.nbytes + block.target.nbytes <= 2 * most_bytes:
-        yield block
-        return
-    stop = np.cumsum(sum(np.diff(string_buffers(ids)[1]) for ids in (block.source, block.target)))
-    starts = np.flatnonzero(np.append(True, np.diff(stop // most_bytes)))
-    for start, end in pairwise([*starts.tolist(), stop.size]):
-        columns = {name: values[start:end] for name, values in block.columns.items()}
-        yield EdgeBlock(block.source[start:end], block.target[start:end], columns, block.first_row + start)
 
 
 def _first(strings: Any) -> Any:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import networkx as nx
+
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
-from oocgraph.networkx_backend.searching import no_path, search
+from oocgraph.networkx_backend.searching import between, search
 from oocgraph.networkx_backend.weighted import distance_between, distances_from, path_between, paths_from
 
 
@@ -57,7 +59,7 @@ def bidirectional_shortest_path(nodes: Nodes, source: Any, target: Any) -> list[
     """See `networkx.bidirectional_shortest_path`; the search is in one direction, and ends at the target."""
     found = _search_between(nodes, source, target)
     if found.level_of(nodes.id_of(target)) < 0:
-        raise no_path(source, target)
+        raise nx.NetworkXNoPath(between(source, target))
     return nodes.nodes_of(found.path(nodes.id_of(target)))
 
 
@@ -81,7 +83,7 @@ def shortest_path(nodes: Nodes, source: Any = None, target: Any = None, weight: 
     if weight is None:
         return bidirectional_shortest_path(nodes, source, target)
     _require_both(nodes, source, target)
-    return path_between(nodes, source, target, weight)
+    return path_between(nodes, source, target, weight, failure=between(source, target))
 
 
 @algorithm(refuse=_refusal)
@@ -95,5 +97,5 @@ def shortest_path_length(nodes: Nodes, source: Any = None, target: Any = None, w
         return distance_between(nodes, source, target, weight)
     level = _search_between(nodes, source, target).level_of(nodes.id_of(target))
     if level < 0:
-        raise no_path(source, target)
+        raise nx.NetworkXNoPath(between(source, target))
     return level

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from math import ceil, floor, inf, nextafter
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from oocgraph.algorithms.bfs import bfs
@@ -101,6 +100,6 @@ def sets_of(nodes: Nodes, group: Array) -> Iterator[Any]:
         yield {node}
 
 
-def no_path(source: Any, target: Any) -> nx.NetworkXNoPath:
-    """Return the error that there is no path between two nodes."""
-    return nx.NetworkXNoPath(f"No path between {source} and {target}.")
+def between(source: Any, target: Any) -> str:
+    """Return the text of an error: there is no path between two nodes."""
+    return f"No path between {source} and {target}."

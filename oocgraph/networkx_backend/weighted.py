@@ -15,7 +15,7 @@ import numpy as np
 
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
-from oocgraph.networkx_backend.searching import groups, shortest_paths
+from oocgraph.networkx_backend.searching import between, groups, shortest_paths
 from oocgraph.types import UNREACHED, Array, no_parent
 
 
@@ -69,26 +69,29 @@ def distance_between(nodes: Nodes, source: Any, target: Any, weight: Any, *, sto
     return nodes.value_of(*found)
 
 
-def path_between(nodes: Nodes, source: Any, target: Any, weight: Any, *, stop: bool = True) -> list[Any]:
-    """Return a shortest path between two nodes; `stop` as of `_between`.
+def path_between(nodes: Nodes, source: Any, target: Any, weight: Any, *, stop: bool = True, failure: str | None = None) -> list[Any]:
+    """Return a shortest path between two nodes; `stop` as of `_between`, `failure` as of `_both`.
 
     Raises
     ------
     networkx.NetworkXNoPath
         There is no path.
     """
-    path: list[Any] = _both(nodes, _start(nodes, source), target, weight, stop=stop)[1]
+    path: list[Any] = _both(nodes, _start(nodes, source), target, weight, stop=stop, failure=failure)[1]
     return path
 
 
-def _both(nodes: Nodes, start: Any, target: Any, weight: Any, cutoff: Any = None, *, stop: bool = True) -> tuple[Any, Any]:
-    """Return distances and paths from one or several ids; with a target, those to it alone."""
+def _both(
+    nodes: Nodes, start: Any, target: Any, weight: Any, cutoff: Any = None, *, stop: bool = True, failure: str | None = None
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return distances and paths from one or several ids; with a target, those to it alone; `failure` says that there are none."""
     if target is None:
         found = shortest_paths(nodes, start, weight, cutoff=cutoff)
         return nodes.reached(found), nodes.paths(found)
     between = _between(nodes, start, target, weight, cutoff, stop=stop)
     if between is None:
-        raise nx.NetworkXNoPath(f"No path to {target}.")
+        reason = f"No path to {target}." if stop else f"Target {target} cannot be reached from given sources"
+        raise nx.NetworkXNoPath(failure or reason)
     return nodes.value_of(*between), nodes.nodes_of(between[0].path(between[1]))
 
 
@@ -110,7 +113,7 @@ def bidirectional_dijkstra(nodes: Nodes, source: Any, target: Any, weight: Any =
     """See `networkx.bidirectional_dijkstra`; the search is in one direction, and ends at the target."""
     nodes.require(source, f"Source {source} is not in G")
     nodes.require(target, f"Target {target} is not in G")
-    return _both(nodes, _start(nodes, source), target, weight)
+    return _both(nodes, _start(nodes, source), target, weight, failure=between(source, target))
 
 
 @algorithm()

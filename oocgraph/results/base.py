@@ -366,10 +366,12 @@ class VertexResult(Shown):
         """
         needed = len(names) * self.ids.num_ids * (STRING_BYTES + id_bytes(self.ids.store, SORTED_ID)) if names else 0
         if needed and self.memory_budget and needed > self.free_bytes():
+            has_all = {"vertices", *self.columns}.issuperset(names)
+            streams = "read blocks() or to_arrow(), write() it" if has_all else f"ask {names[0]}_of some vertices at a time"
             raise BudgetError(
                 f"{' and '.join(names)} of {counted(self.ids.num_ids, 'vertices')} as Python strings need {format_bytes(needed)} but only "
-                f"{format_bytes(max(0, self.free_bytes()))} of the memory budget {format_bytes(self.memory_budget)} are left; read blocks()"
-                f" or to_arrow(), write() it, or {enough_memory(self.memory_budget + needed - self.free_bytes())}"
+                f"{format_bytes(max(0, self.free_bytes()))} of the memory budget {format_bytes(self.memory_budget)} are left; {streams}, "
+                f"or {enough_memory(self.memory_budget + needed - self.free_bytes())}"
             )
 
     def _joined(self, column: str) -> Any:

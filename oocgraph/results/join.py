@@ -187,3 +187,13 @@ def among(vertices: Ids, wanted: Array) -> Array:
     import pyarrow.compute as pc
 
     return to_numbers(pc.is_in(vertices, value_set=from_strings(wanted)))
+
+
+def places_among(vertices: Ids, wanted: Ids) -> Array:
+    """Return where user ids stand among those `wanted`, which are ascending if they are numbers: (n,) int64, -1 where they do not."""
+    if isinstance(vertices, np.ndarray):
+        place = np.minimum(np.searchsorted(wanted, vertices), len(wanted) - 1)
+        return np.where(wanted[place] == vertices, place, -1)
+    import pyarrow.compute as pc
+
+    return to_numbers(pc.index_in(vertices, value_set=wanted).fill_null(-1)).astype(np.int64)

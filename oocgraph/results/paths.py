@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from oocgraph.arrow import from_strings
 from oocgraph.lazy import cached_property
 from oocgraph.results.histogram import Histogram, in_parts, make_histogram
-from oocgraph.results.join import among, named_after, values_at
+from oocgraph.results.join import named_after, places_among, values_at
 from oocgraph.results.tree import TreeResult
 from oocgraph.results.writer import ID
-from oocgraph.store.columns import Ids
+from oocgraph.store.columns import Ids, taken
 from oocgraph.text import counted, format_number, named_sources, read_share
 from oocgraph.types import UNREACHED, Array
 
@@ -105,6 +106,14 @@ class PathsResult(TreeResult):
         """The ids in `isolated` as the graph has ids: int64, or object array of str."""
         return self.ids.parse(list(self.isolated))
 
+    @cached_property
+    def _lone(self) -> tuple[Ids, Array]:
+        """The ids in `isolated` as blocks have ids, ascending, and their values."""
+        order = np.argsort(self.isolated_ids)
+        ids = self.isolated_ids[order]
+        values = np.array(list(self.isolated.values()), self.dtype_of(self.value_column))[order]
+        return (ids if self.ids.kind == "int64" else from_strings(ids)), values
+
     def _parents(self) -> Array:
         return self.stored_parent
 
@@ -136,12 +145,12 @@ class PathsResult(TreeResult):
         value = values_at(self.stored_value, numbers, self.unreached, self.stored_value.dtype)
         reached = value != self.unreached
         value = np.where(reached, value, self.no_value).astype(self.dtype_of(self.value_column), copy=False)
-        own = np.zeros(numbers.size, bool)
-        if self.isolated:
-            own[numbers < 0] = among(vertices, self.isolated_ids)[numbers < 0]
-            for one in set(self.isolated.values()):
-                having = [name for name, its in self.isolated.items() if its == one]
-                value[own & among(vertices, self.ids.parse(having))] = one
+        own = np.empty(0, np.int64)
+        if self.isolated and (lone := np.flatnonzero(numbers < 0)).size:
+            ids, values = self._lone
+            place = places_among(taken(vertices, lone), ids)
+            own = lone[place >= 0]
+            value[own] = values[place[place >= 0]]
         named = {"parent": self.stored_parent} if "parent" in columns else {}
         named |= {"origin": self.stored_origin} if "origin" in columns else {}
         after = {name: named_after(self.ids, stored, numbers, reached, vertices, own) for name, stored in named.items()}

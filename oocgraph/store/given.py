@@ -29,7 +29,7 @@ def as_collection(ids: Any) -> Any:
     Raises
     ------
     ArgumentError
-        An id is missing, or is itself a collection.
+        An id is missing, or is itself a collection; ids are a table.
 
     Examples
     --------
@@ -39,6 +39,10 @@ def as_collection(ids: Any) -> Any:
     """
     if hasattr(ids, "as_py"):  # a scalar of Arrow, such as one of the lists of neighbours
         ids = ids.as_py()
+    if hasattr(ids, "columns") or hasattr(ids, "column_names"):
+        raise ArgumentError(f"a table ({type(ids).__name__}) is given as ids; give one of its columns")
+    if isinstance(ids, np.ndarray) and ids.ndim == 0:
+        ids = ids.item()
     if is_single(ids):
         return [ids]
     if np.ma.is_masked(ids):
@@ -53,7 +57,9 @@ def as_collection(ids: Any) -> Any:
         wrong = next((one for one in given if not is_single(one)), None)
         if wrong is not None:
             raise ArgumentError(f"{wrong!r:.80} is given as one vertex id; give a plain list of ids")
-    return [one.as_py() if hasattr(one, "as_py") else one for one in given] if any(hasattr(kind, "as_py") for kind in kinds) else given
+    if any(hasattr(kind, "as_py") for kind in kinds):
+        given = [one.as_py() if hasattr(one, "as_py") else one for one in given]
+    return [one.item() if isinstance(one, np.ndarray) else one for one in given] if np.ndarray in kinds else given
 
 
 def as_list(ids: Any) -> list[Any]:

@@ -155,3 +155,22 @@ def test_names_that_are_too_long_for_the_file_system_are_refused(tmp_path, graph
     for what, ask in asked.items():
         with pytest.raises(ArgumentError, match="this name is too long for the file system; choose a shorter one"):
             pytest.fail(f"{what}: {ask()}")
+
+
+@pytest.mark.parametrize("table", [pa.table({"a": [1, 3]}), pa.record_batch({"a": [1, 3]}), pd.DataFrame({"a": [1, 3]})])
+def test_a_table_is_no_collection_of_ids(graph, table):
+    for ask in (
+        lambda: bfs(graph, table),
+        lambda: bfs(graph, 1, target=table),
+        lambda: graph.degree(table),
+        lambda: bfs(graph, 1).of(table),
+    ):
+        with pytest.raises(ArgumentError, match="is given as ids; give one of its columns"):
+            ask()
+
+
+def test_an_array_without_dimensions_is_one_id(graph):
+    found = bfs(graph, np.array(1))
+    assert found.source == [1]
+    assert type(found.source[0]) is int
+    assert found.of(np.array(2)) == 1

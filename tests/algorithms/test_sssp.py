@@ -425,3 +425,24 @@ def test_the_smallest_numbers_are_weights(tmp_path, weight, num_edges):
     graph = oocgraph.build_csr(edges, tmp_path / "g.zarr", weight="weight", duplicates="keep")
     for schedule in ("auto", "async", "buckets", "rounds"):
         assert sssp(graph, 0, schedule=schedule).distance.tolist() == [0, weight, 2 * weight, 3 * weight]
+
+
+@pytest.mark.parametrize("names", ["numbers", "text"])
+def test_values_of_many_vertices_without_edges(names):
+    """Each has its own; the others of the graph that have none have none."""
+    ids = np.arange(3000)
+    given = ids if names == "numbers" else ids.astype(str).astype(object)
+    graph = oocgraph.build_csr(([given[0]], [given[1]]), num_vertices=3000) if names == "numbers" else oocgraph.build_csr(
+        (given, given), keep_self_loops=False
+    )  # fmt: skip
+    widest = oocgraph.Operator("widest", lambda value, weight, old: min(value, weight), order="max")
+    some = ids[2::3]
+    found = oocgraph.run(graph, widest, (given[some], some * 7), weight=False)
+    at = (
+        np.searchsorted(found.vertices.astype(np.int64), some) if names == "numbers" else [*map(found.vertices.tolist().index, given[some])]
+    )
+    np.testing.assert_array_equal(found.value[at], some * 7)
+    np.testing.assert_array_equal(found.value_of(given[some[::-1]]), some[::-1] * 7)
+    assert found.origin_of(given[2]) == given[2]
+    assert found.value_of(given[4]) < 0
+    assert found.num_reached == some.size

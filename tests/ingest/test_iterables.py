@@ -354,3 +354,23 @@ def test_a_table_without_rows_is_as_any(tmp_path):
     assert build_csr(empty, **given, dtypes={"s": "string"}).num_edges == 0
     with pytest.raises(InputError, match=r"row 0 .*column 'w': the value is missing \(null\)"):
         build_csr(full.assign(w=None).astype({"w": object}), **given)
+
+
+def test_what_a_refused_build_has_read_goes_when_another_iterable_is_opened(tmp_path):
+    """Without the garbage collector: the budget that is named next counts what the process holds."""
+    alive = weakref.WeakSet()
+
+    def frames():
+        frame = pd.DataFrame({"source": np.arange(9), "target": np.arange(9)[::-1]})
+        alive.add(frame)
+        yield frame
+
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            with pytest.raises(BudgetError):
+                build_csr(frames(), tmp_path / "g", memory_budget="1M")
+            assert len(alive) == 1
+    finally:
+        gc.enable()

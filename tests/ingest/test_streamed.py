@@ -315,3 +315,28 @@ def test_a_large_batch_is_refused_once(tmp_path):
         build_csr(reader(), tmp_path / "g", memory_budget=named)
     assert sampler.peak_bytes <= parse_bytes(named)
     assert_same_store(tmp_path / "ample", tmp_path / "g")
+
+
+def test_a_stream_of_long_strings_holds_what_was_promised(tmp_path):
+    """Its reader was opened before, and has the allocator that Arrow began with; a batch is not read back at once."""
+    text = pa.array(["x" * 150])[0].as_py()
+    with pa.OSFile(str(tmp_path / "parts.arrow"), "wb") as sink:
+        schema = pa.schema([("source", pa.large_string()), ("target", pa.large_string())])
+        with pa.ipc.new_file(sink, schema) as writer:
+            for start in (0, 1, 2):
+                ends = [np.char.add(text, (np.arange(150_000) * step + start).astype(str)) for step in (3, 7)]
+                writer.write_batch(pa.record_batch([pa.array(one.tolist(), pa.large_string()) for one in ends], schema=schema))
+                del ends
+
+    def reader():
+        file = pa.ipc.open_file(pa.OSFile(str(tmp_path / "parts.arrow")))
+        return pa.RecordBatchReader.from_batches(file.schema, (file.get_batch(i) for i in range(file.num_record_batches)))
+
+    build_csr(reader(), tmp_path / "ample")  # imports and kernels are loaded
+    with pytest.raises(BudgetError, match=r"batch 1 of .* needs 4\d\.\d MiB") as caught:
+        build_csr(reader(), tmp_path / "g", memory_budget=budget_of(tmp_path, 0))
+    named = str(caught.value).rpartition("at least ")[2].partition(",")[0]
+    with PeakSampler() as sampler:
+        build_csr(reader(), tmp_path / "g", memory_budget=named)
+    assert sampler.peak_bytes <= parse_bytes(named)
+    assert_same_store(tmp_path / "ample", tmp_path / "g")

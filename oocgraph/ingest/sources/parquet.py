@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
+from oocgraph.allocator import release_arrow
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream
 from oocgraph.ingest.sources.arrow_values import arrow_layout, with_declared_vertices
@@ -157,12 +158,6 @@ def _streams(files: Sequence[_File], layout: Layout, block_rows: int) -> list[Ed
     return [partial(_read, *part, layout, block_rows=block_rows, use_threads=len(parts) == 1) for part in parts]
 
 
-def _release_unused() -> None:
-    """Give back what this thread's readers have freed: they use the allocator that Arrow began with, whatever pool is set since."""
-    for name in set(pa.supported_memory_backends()) - {"system"}:  # the system's gives back by itself
-        getattr(pa, f"{name}_memory_pool")().release_unused()
-
-
 def _read(file: _File, groups: list[int], start: int, layout: Layout, *, block_rows: int, use_threads: bool) -> Iterator[EdgeBlock]:
     row = start
     with _open(file.path, file.metadata, len(layout.columns.read)) as reader:
@@ -179,7 +174,7 @@ def _read(file: _File, groups: list[int], start: int, layout: Layout, *, block_r
             except _DAMAGED as error:
                 raise InputError(f"{file.path}, row {row} or after: cannot be decoded ({reason(error)}); write the file again") from error
             if not taken:
-                _release_unused()
+                release_arrow()
                 return
             yield layout.block(partial(_column, taken), file.first_row + row, partial(row_place, str(file.path), first_row=row))
             row += sum(batch.num_rows for batch in taken)

@@ -73,16 +73,17 @@ class StreamedSource(Source):
     """
 
     def __init__(self, layout: Layout, parts: Callable[[], Iterator[Part]]) -> None:
+        once = _Once(layout.description, parts)
         super().__init__(
             description=layout.description,
             id_kind=layout.kind,
-            make_streams=single_stream(self._blocks),
+            make_streams=single_stream(partial(_blocks, once)),
             num_vertices=layout.num_vertices,
             weight=layout.columns.weight,
             columns=layout.dtypes,
             ends=layout.ends,
         )
-        self._parts: Callable[[], Iterator[Part]] | None = parts
+        self._once = once
 
     def parts(self) -> Iterator[Part]:
         """Return the parts.
@@ -92,19 +93,31 @@ class StreamedSource(Source):
         InputError
             They were read before.
         """
-        if self._parts is None:
-            raise InputError(f"{self.description}: it can be read only once, and was read before; make it again, or write it to a file")
-        parts, self._parts = self._parts, None
+        return self._once.take()
+
+
+class _Once:
+    """Parts that are taken once. The source and its stream share it: one that had the other would stay until garbage is collected."""
+
+    def __init__(self, description: str, parts: Callable[[], Iterator[Part]]) -> None:
+        self._description, self._parts = description, parts
+
+    def take(self) -> Iterator[Part]:
+        if not hasattr(self, "_parts"):
+            raise InputError(f"{self._description}: it can be read only once, and was read before; make it again, or write it to a file")
+        parts = self._parts
+        del self._parts
         return parts()
 
-    def _blocks(self, block_rows: int) -> Iterator[EdgeBlock]:
-        row, parts = 0, self.parts()
-        while (part := next(parts, None)) is not None:
-            for block in part.blocks(row, block_rows):
-                row = block.first_row + len(block.source)
-                yield block
-                del block
-            del part
+
+def _blocks(once: _Once, block_rows: int) -> Iterator[EdgeBlock]:
+    row, parts = 0, once.take()
+    while (part := next(parts, None)) is not None:
+        for block in part.blocks(row, block_rows):
+            row = block.first_row + len(block.source)
+            yield block
+            del block
+        del part
 
 
 def slices(
