@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ def as_collection(ids: Any) -> Any:
     """
     if hasattr(ids, "as_py"):  # a scalar of Arrow, such as one of the lists of neighbours
         ids = ids.as_py()
+    if isinstance(ids, Mapping):  # a dict by id, or a result
+        return list(ids)
     if hasattr(ids, "columns") or hasattr(ids, "column_names"):
         raise ArgumentError(f"a table ({type(ids).__name__}) is given as ids; give one of its columns")
     if isinstance(ids, np.ndarray) and ids.ndim == 0:

@@ -174,3 +174,15 @@ def test_an_array_without_dimensions_is_one_id(graph):
     assert found.source == [1]
     assert type(found.source[0]) is int
     assert found.of(np.array(2)) == 1
+
+
+def test_a_mapping_is_a_collection_of_its_keys(graph):
+    """A result, too, and what it has reached: not of the values, which might be ids."""
+    found = bfs(graph, 2, depth_limit=1)
+    near = sorted(found.reached())
+    assert near == [1, 2, 3]
+    for given in (found.reached(), dict(found.reached())):
+        assert sorted(graph.subgraph(given)) == near
+        assert graph.degree(given).tolist() == [graph.degree(one) for one in given]
+        assert sorted(multi_source_bfs(graph, given).sources) == near
+    assert graph.degree(found).tolist() == [1, 2, 2, 1]
