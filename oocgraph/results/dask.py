@@ -190,11 +190,6 @@ class DaskBFSResult(BFSResult):
         """See `BFSResult`; found in this process, as a NumPy array."""
         return self._held().origin
 
-    @cached_property
-    def stored_origin(self) -> Array:
-        """See `BFSResult`."""
-        return self._held().stored_origin
-
     def put_by_workers(self, arrays: Mapping[str, PreallocatedArray]) -> bool:
         """Have each worker write its share of the blocks, if there are workers and all of them see the folder."""
         if self.client is None or self.client.status != "running":
