@@ -32,6 +32,7 @@ from oocgraph.compiled.intrinsics import (
     load_acquire,
     sched_yield,
     store_release,
+    trailing_zeros,
     usleep,
 )
 from oocgraph.compiled.kept import kept, named
@@ -284,14 +285,72 @@ def make_pending(rows: Any, agenda: Any, v: Any, bucket: Any) -> None:
         piece = v + rows.inside[b]
         atomic_or(agenda.pending, piece >> 6, np.uint64(1) << np.uint64(piece & 63))
         if bucket == NONE:
-            low = atomic_add(agenda.bucket, b, np.int32(-1)) - np.int32(1)
+            _note_pieces(agenda, b, 1)
         else:
-            low = np.int32(bucket)
-            atomic_min(agenda.bucket, b, low)
-        if agenda.slot[b] != -1:
-            atomic_min(agenda.held_group, b >> 6, low)
-        if agenda.slot[b] < 0:
-            atomic_min(agenda.other_group, b >> 6, low)
+            atomic_min(agenda.bucket, b, np.int32(bucket))
+            _note_bucket(agenda, b, np.int32(bucket))
+
+
+@nb.njit(nogil=True, cache=True)
+def _note_bucket(agenda: Any, b: Any, low: Any) -> None:
+    """Have the groups of a block learn of its bucket."""
+    if agenda.slot[b] != -1:
+        atomic_min(agenda.held_group, b >> 6, low)
+    if agenda.slot[b] < 0:
+        atomic_min(agenda.other_group, b >> 6, low)
+
+
+@nb.njit(nogil=True, cache=True)
+def _note_pieces(agenda: Any, b: Any, num_pieces: Any) -> None:
+    """Make the bucket of a block earlier, the more pieces are pending there."""
+    if num_pieces:
+        _note_bucket(agenda, b, atomic_add(agenda.bucket, b, np.int32(-num_pieces)) - np.int32(num_pieces))
+
+
+@nb.njit(nogil=True, cache=True)
+def make_level_pending(rows: Any, agenda: Any, value: Any, left: Any, level: Any, behind: Any) -> None:
+    """Make all pieces of the rows of a level pending, while nobody works on a block: the more of a block, the earlier is its bucket.
+
+    Parameters
+    ----------
+    value : (num_vertices,)
+    left : (num_vertices // 64 + 1,) uint64
+        Bits of the vertices that count, if their value is `level`.
+    behind
+        What is added to the number of a vertex for that of its row.
+    """
+    offset, first, inside, pending = rows.offset, rows.first, rows.inside, agenda.pending
+    num_entries, shift = rows.num_entries, rows.shift
+    begins, block, num_pieces, at, bits = 0, 0, 0, 0, np.uint64(0)  # where the last row begins; what is not entered yet
+    for w in range(left.size):
+        word = left[w]
+        while word:
+            bit = word & (~word + np.uint64(1))
+            word ^= bit
+            v = (w << 6) + np.int64(trailing_zeros(bit))
+            if value[v] != level:
+                continue
+            v += behind
+            while first[begins + 1] <= v:
+                begins += 1
+            b = begins
+            while b + 1 < first.size and first[b + 1] <= v + 1:
+                b += 1
+            end = num_entries if v + 2 == offset.size else (b << shift) + np.int64(offset[v + 1])
+            if end == (begins << shift) + np.int64(offset[v]):
+                continue
+            for b in range(begins, -(-end >> shift)):
+                piece = v + inside[b]
+                if b != block or piece >> 6 != at:
+                    atomic_or(pending, at, bits)
+                    at, bits = piece >> 6, np.uint64(0)
+                if b != block:
+                    _note_pieces(agenda, block, num_pieces)
+                    block, num_pieces = b, 0
+                bits |= np.uint64(1) << np.uint64(piece & 63)
+                num_pieces += 1
+    atomic_or(pending, at, bits)
+    _note_pieces(agenda, block, num_pieces)
 
 
 @nb.njit(nogil=True, cache=True)

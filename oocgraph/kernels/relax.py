@@ -35,7 +35,17 @@ from oocgraph.compiled.intrinsics import (
     usleep,
 )
 from oocgraph.compiled.worklist import bucket_of, is_over, pop, push
-from oocgraph.kernels.blocks import LAST, NONE, NOT_MONOTONE, OVERFLOW, STOP, fail, make_pending, make_work, make_work_by_vertex
+from oocgraph.kernels.blocks import (
+    LAST,
+    NONE,
+    NOT_MONOTONE,
+    OVERFLOW,
+    STOP,
+    fail,
+    make_level_pending,
+    make_work,
+    make_work_by_vertex,
+)
 from oocgraph.kernels.policy import compile_function, is_compile_error
 from oocgraph.types import Array
 
@@ -73,6 +83,10 @@ class Values(NamedTuple):
     num_removed: Array
 
 
+MOST_OWN = np.int64(1 << 14)
+"""Edges, of a block and of vertices peeled off one after the other wherever they are in memory, before a thread takes a block again."""
+
+
 @nb.njit(nogil=True, cache=True)
 def _bucket(rank: Any, scale: Any) -> Any:
     """Bucket of a priority, which may be any number."""
@@ -101,13 +115,15 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any, list
     def run_block(rows: Any, held: Any, values: Any, agenda: Any, b: Any, limit: Any, w: Any, t: Any, counts: Any) -> Any:
         # no array goes to another function below: numba would count the references to it, for each edge
         offset, row_first, inside, table, num_entries, shift, second_row, second_block = rows
-        pending, seen, buckets, held_group, other_group, slots, _, _, _, control, controls, _, _ = agenda
+        pending, seen, buckets, held_group, other_group, slots, held_slots, _, _, control, controls, _, _ = agenda
         value, parent, busy, bound, wanted, scale, _, num_removed = values
         targets, weights = held
         has_weights, last_target = weights.size > 1, targets.size - 1
         num_rows, has_second = offset.size - 1, second_row < offset.size - 1
         again, word, last_word, last_bits, i, waits = NONE, np.uint64(0), np.int64(-1), np.uint64(0), np.int64(-1), 0
         v = own = r = np.int64(0)
+        c, at, own_row, own_block = np.int64(b), np.int64(-1), np.int64(-1), np.int64(-1)
+        num_own = np.int64(0) if peels and held_slots.size == slots.size else MOST_OWN  # no block is given back
         if not listed:
             p0 = row_first[b] + inside[b]
             p1 = min(row_first[b + 1], num_rows) + inside[b]
@@ -125,18 +141,22 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any, list
                 while word == 0 and i < last_word:
                     i += 1
                     word = load_acquire(pending, i) & (last_bits if i == last_word else ~np.uint64(0))
-                if word == 0:
+                if word == 0 and own_row < 0:
                     return again
-                bit = word & (~word + np.uint64(1))
-                word ^= bit
-                r = (i << 6) + np.int64(trailing_zeros(bit)) - inside[b]
-                v = r - second_row if b >= second_block else r
+                if word == 0:
+                    c, r, own_row = own_block, own_row, np.int64(-1)
+                    at, bit = (r + inside[c]) >> 6, np.uint64(1) << np.uint64((r + inside[c]) & 63)
+                else:
+                    at, bit = i, word & (~word + np.uint64(1))
+                    word ^= bit
+                    r = (i << 6) + np.int64(trailing_zeros(bit)) - inside[b]
+                v = r - second_row if c >= second_block else r
                 if not peels:
                     bucket = _bucket(-priority(load_acquire(value, v)) if maximise else priority(load_acquire(value, v)), scale)
                     if bucket > limit:
                         again = min(again, bucket)
                         continue
-                atomic_and(pending, i, ~bit)
+                atomic_and(pending, at, ~bit)
                 own = bound[0] if peels else load_acquire(value, v)
             elif b < 0:  # the next vertex of the list
                 if load_acquire(control, STOP):
@@ -168,10 +188,11 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any, list
                     continue
                 r = v
             if listed:
-                i, bit = (r + inside[b]) >> 6, np.uint64(1) << np.uint64((r + inside[b]) & 63)
-            base = np.int64(slots[b]) << shift
-            begin = np.int64(offset[r]) if r >= row_first[b] else 0
-            end = np.int64(offset[r + 1]) if r + 1 < min(row_first[b + 1], num_rows) else min(num_entries - (b << shift), 1 << shift)
+                c, at, bit = b, (r + inside[b]) >> 6, np.uint64(1) << np.uint64((r + inside[b]) & 63)
+            base = np.int64(slots[c]) << shift
+            begin = np.int64(offset[r]) if r >= row_first[c] else 0
+            end = np.int64(offset[r + 1]) if r + 1 < min(row_first[c + 1], num_rows) else min(num_entries - (c << shift), 1 << shift)
+            num_own += 1 + end - begin
             if listed:  # the next piece of its row
                 b += 1
                 if not (b < inside.size and row_first[b] == r + 1 and inside[b] > inside[b - 1]):
@@ -246,6 +267,8 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any, list
                         else:
                             high = middle
                     goes_on = (low << shift) + offset[y] != num_entries and (row_first[low + 1] == y + 1 or offset[y + 1] != offset[y])
+                    if num_own < MOST_OWN and own_row < 0 and goes_on and row_first[low + 1] > y + 1 and load_acquire(slots, low) >= 0:
+                        own_row, own_block, goes_on = y, low, False  # this thread goes on there when it is through with the block
                     while goes_on:  # for each of its pieces, if it has any
                         piece = y + inside[low]
                         mark = np.uint64(1) << np.uint64(piece & 63)
@@ -267,10 +290,10 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any, list
                         break
                     y += second_row  # its in-list
             counts[0] += end - begin
-            if load_acquire(seen, i) & bit:
+            if load_acquire(seen, at) & bit:
                 counts[1] += end - begin
             else:
-                atomic_or(seen, i, bit)
+                atomic_or(seen, at, bit)
 
     run_block.__module__ = __name__
     return run_block
@@ -321,19 +344,19 @@ def next_level(rows: Any, agenda: Any, values: Any) -> Any:
     if level == 2**62:
         return False
     values.bound[0] = level
+    make_level_pending(rows, agenda, values.value, left, level, 0)
+    if rows.second_row < rows.offset.size - 1:
+        make_level_pending(rows, agenda, values.value, left, level, rows.second_row)
     for w in range(left.size):
         word = left[w]
         while word:
             bit = word & (~word + np.uint64(1))
             word ^= bit
             v = (w << 6) + np.int64(trailing_zeros(bit))
-            if value[v] == level:
+            if values.value[v] == level:
                 left[w] ^= bit
                 values.parent[v] = values.num_removed[0]
                 values.num_removed[0] += 1
-                make_pending(rows, agenda, v, NONE)
-                if rows.second_row < rows.offset.size - 1:
-                    make_pending(rows, agenda, v + rows.second_row, NONE)
     return True
 
 
