@@ -8,7 +8,8 @@ chunk that came back meanwhile is not taken for the one that was there.
 There is a bag for each *bucket*. Bags are entered in a global log, in which a thread reads from where it was last, for a sorted map of its
 own; a bag that is not there is made under a lock. Who pushes an earlier bucket than it works on moves there at once. Who finds its bag
 empty looks for the earliest that is not, from the earliest bucket that anyone works on: the first thread of a package looks at all threads,
-the others at that one. So threads share the earliest bucket, about: priorities are soft.
+the others at that one, unless they have found nothing, when they look at all, too. So threads share the earliest bucket, about: priorities
+are soft. A thread that has found nothing does not count: else others would look at all bags again and again, from where it was last.
 
 All is over when as many items are done as were pushed: an item is done when its thread asks for the next one.
 
@@ -61,7 +62,8 @@ MASK = (1 << 40) - 1
 TAGS = (1 << 62) - 1
 """Bits of that word: the tag begins again before it would be negative."""
 
-EARLIEST = -(2**31)
+EARLIEST, LATEST = -(2**31), 2**31
+"""Buckets before and behind all."""
 
 MAX_BAGS = 1 << 14
 """Buckets that have a bag of their own."""
@@ -388,14 +390,15 @@ def make_operations(pause: Any, compiled: Callable[..., Any]) -> Operations:
         if bag >= 0 and (word_at(w, line + POPPED) + 1) & word_at(w, PERIOD):
             chunk = chunk_of(w, t, bag, line + PUT)
             if chunk:
+                if word_at(w, line + SCAN) == LATEST:
+                    release_word(w, line + SCAN, word_at(w, line + BUCKET))
                 return True, take(w, t, chunk)
         replay(w, t)
-        start, leader = word_at(w, line + SCAN), word_at(w, line + LEADER)
-        if leader == t:
+        own, leader = word_at(w, line + SCAN), word_at(w, line + LEADER)
+        start = min(own, acquire_word(w, THREADS + leader * THREAD_WORDS + SCAN))
+        if leader == t or own == LATEST:
             for other in range(word_at(w, NUM_THREADS)):
                 start = min(start, acquire_word(w, THREADS + other * THREAD_WORDS + SCAN))
-        else:
-            start = min(start, acquire_word(w, THREADS + leader * THREAD_WORDS + SCAN))
         at = word_at(w, MAPS) + t * word_at(w, NUM_BAGS) * 2
         for i in range(find(w, t, start), word_at(w, line + KNOWN)):
             bucket, bag = word_at(w, at + 2 * i), word_at(w, at + 2 * i + 1)
@@ -405,6 +408,7 @@ def make_operations(pause: Any, compiled: Callable[..., Any]) -> Operations:
                 move(w, t, bag, bucket)
                 release_word(w, line + SCAN, bucket)
                 return True, take(w, t, chunk)
+        release_word(w, line + SCAN, LATEST)
         return False, np.int64(0)
 
     pop_elsewhere = compiled(pop_elsewhere)
