@@ -47,8 +47,9 @@ def _dtypes(_context: click.Context, _option: click.Parameter, values: tuple[str
 def build(source: str, out: str, *, as_json: bool, memory: str | None, append: bool, **options: Any) -> None:
     """Build the graph store OUT.zarr from SOURCE.
 
-    SOURCE is Parquet, CSV or TSV (also .gz; a file, a folder or a quoted glob), Matrix Market (.mtx), NumPy (.npy, .npz),
-    SciPy (.npz) or GAPBS (.el, .wel, .sg, .wsg). Vertex ids are integers from 0 to 2**63 - 1, or strings.
+    SOURCE is Parquet or text (.csv, .tsv, .txt, .edges; a file, a folder or a quoted glob), Matrix Market (.mtx), NumPy (.npy, .npz),
+    SciPy (.npz), GAPBS (.el, .wel, .sg, .wsg), DIMACS (.gr), METIS (.graph) or KONECT (out.NAME). Text may be compressed: .gz, .bz2,
+    .xz, .zst. Vertex ids are integers from 0 to 2**63 - 1, or strings.
     """
     from oocgraph.ingest.payload import MEANT
 

@@ -21,6 +21,7 @@ from oocgraph.compiled.load import PHASE, load_kernels
 from oocgraph.compiled.sound import sound_calls
 from oocgraph.errors import ConvergenceError
 from oocgraph.kernels import warm, warm_cusp, warm_traverse
+from oocgraph.kernels.metis import metis_calls
 from oocgraph.kernels.take_ids import join_search_calls, take_ids_calls
 from oocgraph.kernels.vertex_order import vertex_order_calls
 from oocgraph.products.ranking import rank_calls
@@ -86,6 +87,7 @@ def _steps(folder: Path) -> Iterator[Step]:
     yield "build graphs", lambda: _build(*graphs)
     yield "merge graphs", lambda: [oocgraph.merge_graphs(one, one, folder / f"merged {one.name}") for one in (weighted, directed)]
     yield "sort", lambda: load_kernels(sort_calls())
+    yield "read text of METIS", lambda: load_kernels(metis_calls())
     yield "change the order of vertices", lambda: load_kernels(vertex_order_calls("float64"))
     yield (
         "search parts of a graph",

@@ -28,7 +28,7 @@ def test_empty_file(tmp_path, extension):
 def test_unknown_extension_lists_the_known_ones(tmp_path):
     path = tmp_path / "edges.xlsx"
     path.touch()
-    refused(path, "'.xlsx'", ".parquet", ".csv.gz", ".mtx", ".npz", ".sg", ".el")
+    refused(path, "'.xlsx'", ".parquet", ".csv", ".mtx", ".npz", ".sg", ".el", ".graph", ".zst", "rename it .txt")
 
 
 def test_extension_in_capitals(tmp_path):

@@ -121,7 +121,7 @@ def test_a_folder_holds_nothing_that_is_left_out(folder, tmp_path):
     assert len(read(open_source(folder, id_kind="string"))[0]) == 4
     inner = folder / "more"
     inner.mkdir()
-    for name in ("4.csv.bz2", "part-00001", "4.edges", "4.json"):
+    for name in ("4.csv.lz4", "part-00001", "4.dat", "4.json"):
         (inner / name).touch()
         refused(folder, name, "of no format", f"{folder}/*.csv")
         (inner / name).unlink()

@@ -17,7 +17,7 @@ from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.sources.both_directions import both_directions
 from oocgraph.ingest.sources.found_files import files_below, files_matching, is_pattern, is_store
-from oocgraph.ingest.sources.source import InputFile, Request, Source, reading, refuse_stream
+from oocgraph.ingest.sources.source import COMPRESSIONS, InputFile, Request, Source, reading, refuse_stream
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.outputs import tilde_hint
 from oocgraph.types import IdKind
@@ -50,8 +50,8 @@ def open_source(
     source_column, target_column
         Needed where a table has more than two columns and none called source/target, src/dst or from/to.
     weight_column, edge_columns
-        Columns to keep beside the edges. Matrix Market, SciPy matrices, GAPBS .wel and .wsg, and tuples of three (of edges, or of
-        columns) have one, ``weight``, by themselves.
+        Columns to keep beside the edges. Matrix Market, SciPy matrices, GAPBS .wel and .wsg, DIMACS, METIS with weights, and tuples of
+        three (of edges, or of columns) have one, ``weight``, by themselves.
     num_vertices
         Declares that the vertices are 0 .. num_vertices - 1.
     id_kind
@@ -79,7 +79,13 @@ def open_requested(source: Any, request: Request) -> EdgeSource:
     return both_directions(edges) if request.directed and edges.directed is False else edges
 
 
-_TEXT = (".csv", ".tsv", ".txt", ".el", ".wel")
+_TEXT = (".csv", ".tsv", ".txt", ".el", ".wel", ".edges", ".edgelist")
+_LINES = {
+    ".mtx": "matrix_market.open_matrix_market",
+    ".gr": "dimacs.open_dimacs",
+    ".graph": "metis.open_metis",
+    **dict.fromkeys(_TEXT, "text.open_text_edges"),
+}
 _FORMATS = {
     ".parquet": "parquet.open_parquet",
     ".pq": "parquet.open_parquet",
@@ -87,11 +93,14 @@ _FORMATS = {
     ".sg": "csr.open_sg",
     ".wsg": "csr.open_sg",
     ".npz": "numpy_files.open_npz",
-    ".mtx": "matrix_market.open_matrix_market",
-    ".mtx.gz": "matrix_market.open_matrix_market",
-    **{extension + gz: "text.open_text_edges" for extension in _TEXT for gz in ("", ".gz")},
+    **{extension + compression: opener for extension, opener in _LINES.items() for compression in ("", *COMPRESSIONS)},
 }
 """Module and function of this package that opens files of each extension; it is loaded with the libraries that it needs at first use."""
+
+KONECT = "out."
+"""Beginning of the names of files of KONECT, which end in what the network is called."""
+
+_KNOWN = f"{', '.join(name for name in _FORMATS if not name.endswith(COMPRESSIONS))}; text also with {', '.join(COMPRESSIONS)}"
 
 _TOGETHER = {"parquet.open_parquet": "parquet.open_parquet", "text.open_text_edges": "text.open_text_files"}
 """What opens several files of those that can be read together, by what opens one."""
@@ -122,10 +131,14 @@ def _open_path(text: str, request: Request) -> Source:
     if not exists and is_pattern(text):
         return _open_glob(text, request)
     extension = _extension(path)
+    if extension is None and exists and path.name.startswith(KONECT):
+        return _with_files([path], lambda: _opener("konect.open_konect")(path, request))
     if extension is None:
         if not exists:
             raise InputNotFoundError(f"{path}: no such file; check the path")
-        raise InputError(f"{path}: unknown extension {path.suffix!r}; known are: {', '.join(_FORMATS)}")
+        raise InputError(
+            f"{path}: unknown extension {path.suffix!r}; known are: {_KNOWN}; if it is text with an edge on each line, rename it .txt"
+        )
     return _with_files([path], lambda: _opener(_FORMATS[extension])(path, request))
 
 
@@ -159,7 +172,7 @@ def _open_folder(path: Path, request: Request) -> Source:
     seen = files_below(path)
     files = [file for file in seen if _extension(file) is not None]
     if not files:
-        raise InputError(f"{path}: the folder holds no edge list; known are: {', '.join(_FORMATS)}")
+        raise InputError(f"{path}: the folder holds no edge list; known are: {_KNOWN}")
     other = next((file for file in seen if _extension(file) is None), None)
     if other is not None:
         inner = "**/" if any(file.parent != path for file in files) else ""

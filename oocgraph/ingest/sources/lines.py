@@ -8,19 +8,17 @@ removed by bytes operations that cost nothing where there are none.
 
 from __future__ import annotations
 
-import gzip
-import os
 import re
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.sources.source import MAX_INFLATION, open_file
+from oocgraph.ingest.sources.compressed import held_bytes, most_bytes, open_text, read_text
+from oocgraph.ingest.sources.source import file_bytes
 
 BLOCK_BYTES, BLOCK_ROW_BYTES = 4 << 20, 16
 """Bytes of a block at the most, or so many for each row that is asked for: in larger blocks Arrow's threads wait less for each other."""
@@ -35,7 +33,12 @@ MIN_BLOCK_BYTES = 1 << 16
 ROW_BYTES = 8
 """A short row of text; turns a number of rows into a number of bytes to read."""
 
-_COMMENT_LINE = re.compile(rb"^[ \t\v\f]*[#%][^\n]*(\n|$)", re.MULTILINE)
+LINES_BYTES = 30 << 20
+"""What a block takes with all that is made of it."""
+
+MARKS = b"#%"
+"""What comments begin with in most files."""
+
 _BLANK_LINE = re.compile(rb"^[ \t\v\f]*\r?\n|^[ \t\v\f]+\Z", re.MULTILINE)
 _BLANK_LINE_WITHOUT_TABS = re.compile(_BLANK_LINE.pattern.replace(rb"\t", b""), re.MULTILINE)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -66,6 +69,8 @@ class Dialect:
         Whether ids may be text where the user says so.
     comments
         Where lines that begin with ``#`` or ``%`` are comments.
+    marks
+        What comments begin with, where it is something else.
     """
 
     delimiter: str
@@ -76,6 +81,7 @@ class Dialect:
     row_bytes: int = ROW_BYTES
     may_be_text: bool = True
     comments: Comments = "anywhere"
+    marks: bytes = MARKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,8 @@ class LineBlock:
         Where lines of the block are comments.
     delimiter
         Of their fields; a line of tabs alone is blank unless these separate fields.
+    marks
+        What comments begin with.
     """
 
     path: Path
@@ -104,6 +112,7 @@ class LineBlock:
     first_line: int
     comments: Comments = "anywhere"
     delimiter: str = " "
+    marks: bytes = MARKS
 
     @property
     def raw(self) -> bytes:
@@ -123,7 +132,7 @@ class LineBlock:
         """Yield number and text of each line that is neither blank nor a comment."""
         comments = self.comments
         for number, line in enumerate(self.raw.split(b"\n"), self.first_line):
-            if not _is_blank(line, self.delimiter) and (comments == "none" or not is_comment(line)):
+            if not _is_blank(line, self.delimiter) and (comments == "none" or not is_comment(line, self.marks)):
                 comments = "none" if comments == "first" else comments
                 yield number, line.rstrip(b"\r")
 
@@ -133,14 +142,14 @@ class LineBlock:
 
     def cleaned(self) -> bytes | memoryview:
         """Return the data lines as Arrow's reader wants them: where they stand, if nothing is to be removed."""
-        is_commented = self.comments != "none" and (self.has(b"#") or self.has(b"%"))
+        is_commented = self.comments != "none" and any(self.has(self.marks[i : i + 1]) for i in range(len(self.marks)))
         if not is_commented and self.delimiter != " " and not self.buffer.startswith((b"\r", b"\n", b" ", b"\t", b"\v", b"\f")):
             return memoryview(self.buffer)[: self.length]
         data = self.raw
         if is_commented and self.comments == "first":
-            data = _without_first_comments(data, self.delimiter)
+            data = _without_first_comments(data, self.delimiter, self.marks)
         elif is_commented:
-            data = _COMMENT_LINE.sub(b"", data)
+            data = re.sub(rb"(?m)^[ \t\v\f]*[%b][^\n]*(\n|$)" % self.marks, b"", data)
         if self.delimiter == " ":
             data = data.translate(_TO_SPACE)
             while b"  " in data:
@@ -153,9 +162,10 @@ def _is_blank(line: bytes, delimiter: str) -> bool:
     return not line.strip() and not (delimiter == "\t" and b"\t" in line)
 
 
-def is_comment(line: bytes) -> bool:
+def is_comment(line: bytes, marks: bytes = MARKS) -> bool:
     """Return whether a line is a comment, where there are any."""
-    return line.lstrip().startswith((b"#", b"%"))
+    first = line.lstrip()[:1]
+    return bool(first) and first in marks
 
 
 def blank_line(delimiter: str) -> re.Pattern[bytes]:
@@ -171,23 +181,24 @@ def without_first_blanks(data: bytes, delimiter: str) -> bytes:
     return data[start:]
 
 
-def _without_first_comments(data: bytes, delimiter: str) -> bytes:
+def _without_first_comments(data: bytes, delimiter: str, marks: bytes) -> bytes:
     """Return lines without the comments and blank lines before the first of another kind."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start) + 1 or len(data)
         line = data[start:end]
-        if not _is_blank(line, delimiter) and not is_comment(line):
+        if not _is_blank(line, delimiter) and not is_comment(line, marks):
             break
         start = end
     return data[start:]
 
 
 def line_blocks(path: Path, block_bytes: int) -> Iterator[LineBlock]:
-    """Cut a file, or what a .gz holds, into blocks of whole lines."""
+    """Cut a file, decompressed, into blocks of whole lines."""
     with open_text(path) as file:
-        most = os.fstat(file.fileno()).st_size * (MAX_INFLATION if path.suffix.lower() == ".gz" else 1)
-        block_bytes = min(block_bytes, most + 1)  # there may be thousands of small files, and a buffer is filled with zeros
+        block_bytes = min(
+            block_bytes, most_bytes(path, file_bytes(path)) + 1
+        )  # there may be thousands of small files, and a buffer is filled with zeros
         buffer, rest, first_line, start = bytearray(PARSE_BYTES + block_bytes), 0, 1, True
         while True:
             read = read_text(file, path, memoryview(buffer)[rest : rest + block_bytes])
@@ -210,25 +221,10 @@ def line_blocks(path: Path, block_bytes: int) -> Iterator[LineBlock]:
             buffer[:rest] = buffer[cut:length]
 
 
-def open_text(path: Path) -> IO[bytes]:
-    """Open a text file or a gzip."""
-    if path.suffix.lower() == ".gz":
-        open_file(path).close()  # says what is wrong with the path
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return open_file(path)
-
-
-def read_text(file: IO[bytes], path: Path, out: memoryview) -> int:
-    """Fill a buffer from what `open_text` opened; return how many bytes there were: fewer than it holds at the end of the file alone."""
-    filled = 0
-    try:
-        while filled < len(out) and (read := file.readinto(out[filled:])):  # type: ignore[attr-defined]
-            filled += read
-        return filled
-    except EOFError as error:
-        raise InputError(f"{path} is truncated: the gzip stream has no end; copy or write it again") from error
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path} is not a gzip file, or it is damaged ({error}); copy or write it again") from error
+def text_readers(paths: Sequence[Path]) -> tuple[int, int]:
+    """Return `Source.readers` of text files that are read one after the other: of a decompressor that holds much."""
+    most = max(map(held_bytes, paths))
+    return (1, LINES_BYTES + most) if most else (0, 0)
 
 
 def block_bytes_for(block_rows: int, row_bytes: int) -> int:

@@ -17,10 +17,11 @@ from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.arrow_values import ArrowLayout, arrow_ids
 from oocgraph.ingest.sources.columns import fixed_layout
+from oocgraph.ingest.sources.compressed import most_bytes, open_text, read_text
 from oocgraph.ingest.sources.ids import Place
-from oocgraph.ingest.sources.lines import Dialect, line_blocks, open_text, read_text
+from oocgraph.ingest.sources.lines import Dialect, line_blocks, text_readers
 from oocgraph.ingest.sources.parsed_lines import parsed_blocks
-from oocgraph.ingest.sources.source import MAX_DIGITS, MAX_INFLATION, Request, Source, file_bytes, single_stream
+from oocgraph.ingest.sources.source import MAX_DIGITS, Request, Source, file_bytes, single_stream
 
 VALUE_TYPES = {"pattern": None, "integer": pa.int64(), "real": pa.float64(), "double": pa.float64()}
 HEADER_BYTES = 1 << 16
@@ -38,11 +39,10 @@ class _Header:
 
 
 def open_matrix_market(path: Path, request: Request) -> Source:
-    """Open a .mtx or .mtx.gz file."""
+    """Open a .mtx file, compressed or not."""
     size = file_bytes(path)
     header = _read_header(path)
-    most = size * (MAX_INFLATION if path.suffix.lower() == ".gz" else 1) // LINE_BYTES
-    if header.num_entries > most:
+    if header.num_entries > most_bytes(path, size) // LINE_BYTES:
         raise InputError(f"{path} is truncated: {size} bytes, but its header says {header.num_entries} entries; copy or write it again")
     value_type = VALUE_TYPES[header.field]
     available = {} if value_type is None else {"weight": "int64" if value_type == pa.int64() else "float64"}
@@ -65,7 +65,9 @@ def open_matrix_market(path: Path, request: Request) -> Source:
             trouble = "is truncated" if num_read < header.num_entries else "has too many lines"
             raise InputError(f"{path} {trouble}: {num_read} entries, but its header says {header.num_entries}; copy or write it again")
 
-    return layout.open(single_stream(stream), header.num_entries, directed=False if header.symmetric else None)
+    return layout.open(
+        single_stream(stream), header.num_entries, directed=False if header.symmetric else None, readers=text_readers([path])
+    )
 
 
 class _OneBased(ArrowLayout):

@@ -36,7 +36,7 @@ def row_batches(path: Path, dialect: Dialect, block_rows: int) -> Iterator[tuple
     """Parse a file: record batches of at most `block_rows` rows, each with its block and its first row therein."""
     skip, comments = dialect.skip_rows, dialect.comments
     for lines in line_blocks(path, block_bytes_for(block_rows, dialect.row_bytes)):
-        block = replace(lines, comments=comments, delimiter=dialect.delimiter)
+        block = replace(lines, comments=comments, delimiter=dialect.delimiter, marks=dialect.marks)
         data, row = block.cleaned(), 0
         if data and comments == "first":
             comments = "none"

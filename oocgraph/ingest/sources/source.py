@@ -26,6 +26,9 @@ from oocgraph.types import Array, IdKind
 MAX_INFLATION = 1100
 """Deflate makes 1,032 bytes of one at most: what claims more is damaged, or meant to exhaust memory."""
 
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+"""What names of compressed text end in."""
+
 MAX_REASON = 200
 """Characters of another library's message within one of ours."""
 

@@ -31,7 +31,8 @@ from oocgraph.errors import InputError
 from oocgraph.ingest.sources.arrow_values import arrow_layout
 from oocgraph.ingest.sources.bad_lines import MISSING, refuse_quotes
 from oocgraph.ingest.sources.columns import Columns, choose_columns, usual_pair
-from oocgraph.ingest.sources.lines import Comments, Dialect, LineBlock, decoded, line_blocks, split_line
+from oocgraph.ingest.sources.compressed import compression_of, plain_name
+from oocgraph.ingest.sources.lines import Comments, Dialect, LineBlock, decoded, line_blocks, split_line, text_readers
 from oocgraph.ingest.sources.parsed_lines import parsed_blocks
 from oocgraph.ingest.sources.source import Request, Source, file_bytes, single_stream
 from oocgraph.types import IdKind
@@ -41,11 +42,15 @@ logger = logging.getLogger(__name__)
 MAX_SAMPLE_BYTES, LEAST_SAMPLE_BYTES, MAX_SAMPLE_ROWS, LEAST_SAMPLE_ROWS = 1 << 20, 1 << 16, 10_000, 100
 """Bytes and rows that are looked at, of all files together; but so many of each."""
 
-DELIMITERS = {".csv": ",;\t ", ".tsv": "\t ", ".txt": "\t,; ", ".el": " ", ".wel": " "}
-"""Candidates by extension, the likeliest first; a space stands for any white space."""
+ANY = "\t,; "
+DELIMITERS = {".csv": ",;\t ", ".tsv": "\t ", ".txt": ANY, ".edges": ANY, ".edgelist": ANY, ".el": " ", ".wel": " "}
+"""Candidates by extension, the likeliest first; a space stands for any white space. Other names are those of KONECT."""
 
 GAPBS_NAMES = {".el": ("source", "target"), ".wel": ("source", "target", "weight")}
 """GAPBS text never has a header."""
+
+KONECT_NAMES = ("source", "target", "weight", "time")
+"""Nor has KONECT's; there may be two columns or more."""
 
 _INTEGER = re.compile(r"\s*-?\d+\s*", re.ASCII)
 _FLOAT = re.compile(r"\s*-?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\s*", re.IGNORECASE | re.ASCII)
@@ -62,7 +67,7 @@ TYPES = {"missing": pa.float64(), "integer": pa.int64(), "float": pa.float64(), 
 
 
 def open_text_edges(path: Path, request: Request) -> Source:
-    """Open a text file, or one in a .gz."""
+    """Open a text file, compressed or not."""
     return _opened([_looked_at(path, request)], request, str(path))
 
 
@@ -156,7 +161,7 @@ def _looked_at(path: Path, request: Request, share: float = 1.0) -> _LookedAt:
     is_known = bool(sample.skip_rows or request.named or extension in GAPBS_NAMES)
     may_be_header = kind == "string" and sample.has_names and not is_known and _is_alone([row for _, row in sample.rows], sample.ends)
     row_bytes = max(1, first.length // max(1, first.count(b"\n")))
-    likely_rows = None if path.suffix.lower() == ".gz" else num_bytes // row_bytes
+    likely_rows = None if compression_of(path) else num_bytes // row_bytes
     return _LookedAt(path, replace(sample, rows=sample.rows[:1]), kind, row_bytes, likely_rows, may_be_header)  # there may be thousands
 
 
@@ -176,7 +181,10 @@ def _opened(files: Sequence[_LookedAt], request: Request, description: str) -> S
     comments: Comments = "first" if kind == "string" else "anywhere"
     dialects = [(one.path, one.sample.dialect(types, one.row_bytes, comments)) for one in files]
     rows = [one.likely_rows for one in files if one.likely_rows is not None]
-    return layout.open(single_stream(partial(parsed_blocks, dialects, layout)), likely_rows=sum(rows) if len(rows) == len(files) else None)
+    return layout.open(
+        single_stream(partial(parsed_blocks, dialects, layout)), likely_rows=sum(rows) if len(rows) == len(files) else None,
+        readers=text_readers([one.path for one in files]),
+    )  # fmt: skip
 
 
 def _said(file: _LookedAt) -> str:
@@ -229,7 +237,7 @@ def _sampled(first: LineBlock, extension: str, request: Request, comments: Comme
     path = first.path
     block = replace(first, comments=comments)
     lines = [(number, decoded(first, number, line)) for number, line in islice(block.data_lines(), num_rows)]
-    delimiter = _find_delimiter(path, lines, DELIMITERS[extension])
+    delimiter = _find_delimiter(path, lines, DELIMITERS.get(extension, ANY))
     if delimiter == " ":
         refuse_quotes(block)
     rows = [split_line(line, delimiter, f"{path}, line {number}") for number, line in lines]
@@ -268,8 +276,7 @@ def _warn_of_headers(files: Sequence[_LookedAt], kind: IdKind, request: Request)
 
 
 def _text_extension(path: Path) -> str:
-    name = path.name.lower().removesuffix(".gz")
-    return Path(name).suffix
+    return Path(plain_name(path)).suffix
 
 
 def _find_delimiter(path: Path, lines: Sequence[tuple[int, str]], candidates: str) -> str:
@@ -301,6 +308,8 @@ def _find_names(path: Path, rows: Sequence[list[str]], extension: str, request: 
         if rows and len(rows[0]) != len(names):
             raise InputError(f"{path}: the first row has {len(rows[0])} columns, but {extension} means {' '.join(names)}; rename it .txt")
         return names, 0
+    if extension not in DELIMITERS and rows and len(rows[0]) <= len(KONECT_NAMES):
+        return KONECT_NAMES[: len(rows[0])], 0
     if not rows:
         ends = (request.source_column or "source", request.target_column or "target")
         return tuple(dict.fromkeys((*ends, *request.named))), 0

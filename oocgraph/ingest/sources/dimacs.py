@@ -1,0 +1,97 @@
+"""Roads of the 9th DIMACS challenge (.gr): a line ``a SOURCE TARGET LENGTH`` for each arc, streamed like any other text.
+
+Ids are those of the file, which count from 1; lengths become the column ``weight``. Comments begin with c. The line ``p sp VERTICES ARCS``
+before the arcs says how many there are. Format: Demetrescu, Goldberg, Johnson, "9th DIMACS Implementation Challenge: Shortest Paths", 2006.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oocgraph.errors import InputError
+from oocgraph.ingest.edges import EdgeBlock
+from oocgraph.ingest.sources.arrow_values import ArrowLayout, arrow_ids
+from oocgraph.ingest.sources.columns import fixed_layout
+from oocgraph.ingest.sources.compressed import most_bytes
+from oocgraph.ingest.sources.ids import Place
+from oocgraph.ingest.sources.lines import Dialect, line_blocks, text_readers
+from oocgraph.ingest.sources.parsed_lines import parsed_blocks
+from oocgraph.ingest.sources.source import MAX_DIGITS, Request, Source, file_bytes, single_stream
+
+MARKS = b"cp"
+"""What lines begin with that are no arcs."""
+
+LINE_BYTES = 8
+"""The shortest line of an arc: ``a 1 1 1`` and its end."""
+
+HEADER_BYTES = 1 << 16
+
+KIND = "kind"
+
+
+def open_dimacs(path: Path, request: Request) -> Source:
+    """Open a .gr file, compressed or not."""
+    num_vertices, num_arcs = _read_header(path)
+    if num_arcs > most_bytes(path, size := file_bytes(path)) // LINE_BYTES:
+        raise InputError(f"{path} is truncated: {size} bytes, but its header says {num_arcs} arcs; copy or write it again")
+    layout = fixed_layout(str(path), {"weight": "int64"}, request, make=_Arcs)
+    assert isinstance(layout, _Arcs)
+    layout = replace(layout, largest_id=num_vertices)
+    types = {0: pa.large_string(), 1: pa.int64(), 2: pa.int64()} | ({3: pa.int64()} if layout.dtypes else {})
+    dialect = Dialect(" ", 0, (KIND, "source", "target", "weight"), types, (1, 2), may_be_text=False, marks=MARKS)
+
+    def stream(block_rows: int) -> Iterator[EdgeBlock]:
+        num_read = 0
+        for block in parsed_blocks([(path, dialect)], layout, block_rows):
+            yield block
+            num_read = block.first_row + len(block.source)
+        if num_read != num_arcs:
+            trouble = "is truncated" if num_read < num_arcs else "has too many lines"
+            raise InputError(f"{path} {trouble}: {num_read} arcs, but its header says {num_arcs}; copy or write it again")
+
+    return layout.open(single_stream(stream), num_arcs, readers=text_readers([path]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Arcs(ArrowLayout):
+    """Lines that begin with a; ids are 1 .. `largest_id`."""
+
+    largest_id: int = 0
+
+    def ids(self, values: Any, place: Place) -> Any:
+        """Return the ids of an end, checked."""
+        ids = arrow_ids(values, "int64", place, None)
+        bad = (ids < 1) | (ids > self.largest_id)
+        if bad.any():
+            position = int(bad.argmax())
+            place.refuse(position, f"the id {ids[position]} is not within 1 .. {self.largest_id}", "correct the line or the line 'p sp'")
+        return ids
+
+    def block(self, values: Callable[[str], Any], first_row: int, place_of: Callable[[str], Place] | None = None) -> EdgeBlock:
+        """Return arcs, if all lines are."""
+        kinds = values(KIND)
+        if place_of is not None and (position := pc.index(pc.not_equal(kinds, "a"), True).as_py()) >= 0:
+            place_of(KIND).refuse(position, f"a line that begins with {kinds[position].as_py()!r:.60} is no arc", "correct or remove it")
+        return super(_Arcs, self).block(values, first_row, place_of)
+
+
+def _read_header(path: Path) -> tuple[int, int]:
+    """Return the numbers of vertices and of arcs."""
+    for block in line_blocks(path, HEADER_BYTES):
+        for number, line in enumerate(block.raw.split(b"\n"), block.first_line):
+            words = line.decode("ascii", "replace").split()
+            if not words or words[0] == "c":
+                continue
+            if words[:2] == ["p", "sp"] and len(words) == 4 and all(size.isdigit() and len(size) < MAX_DIGITS for size in words[2:]):
+                return int(words[2]), int(words[3])
+            raise InputError(
+                f"{path}, line {number}: {' '.join(words)!r:.60} is not 'p sp VERTICES ARCS', which a file of DIMACS begins with; correct "
+                "it, or its extension"
+            )
+    raise InputError(f"{path} is truncated: no line 'p sp VERTICES ARCS'; copy or write it again")
