@@ -2,16 +2,18 @@
 
 The diameter is found as follows (iFUB):
 
-1. Two double sweeps, each of which goes to the farthest vertex and from there to the farthest again, give two vertices far from each
-   other. Of those halfway between them, up to 64 are searched from, and the one with the smallest eccentricity is the middle.
+1. The middle is found by searches from vertices that may be it and, in turn, from the farthest of each. A vertex at distance d from one of
+   eccentricity e has one of max(d, e - d) at the least: the next that may be the middle is the one of which that is least, until no vertex
+   can be less eccentric than the middle so far.
 2. No two vertices of level i or less around the middle are farther from each other than 2 i. From the outermost level inwards, searches
    from all vertices of a level find the largest of their eccentricities, until it is more than 2 i of what is left.
 3. A vertex at distance d from one of eccentricity e has no more than e + d: if an eccentricity as large is known, it is left out.
 
 Crescenzi, Grossi, Habib, Lanzi, Marino, "On computing the diameter of real-world undirected graphs", Theoretical Computer Science 514,
-2013; the third step is of Takes, Kosters, "Determining the Diameter of Small World Networks", CIKM 2011. Differs in: 64 vertices are
-searched from at a time, which share what they read (`oocgraph.algorithms.source_words`); so the middle is the best of 64, not any: in a
-grid, corners lie halfway between corners, too.
+2013; the first step is of Borassi, Crescenzi, Habib, Kosters, Marino, Takes, "Fast diameter and radius BFS-based computation in (weakly
+connected) real-world graphs", Theoretical Computer Science 586, 2015 (SumSweep); the third of Takes, Kosters, "Determining the Diameter of
+Small World Networks", CIKM 2011. Differs in: from the levels 64 vertices are searched from at a time, which share what they read
+(`oocgraph.algorithms.source_words`).
 """
 
 from __future__ import annotations
@@ -43,6 +45,12 @@ if TYPE_CHECKING:
 
 LEVEL_BYTES = 4
 """Of a vertex, in a table of levels."""
+
+MOST_ROUNDS = 16
+"""Vertices that may be the middle, at the most."""
+
+STEP_SECONDS = 1e-9
+"""About what a vertex takes in a step on all vertices."""
 
 
 @known_keywords
@@ -208,7 +216,7 @@ def diameter(
         call.store, {"levels": 2 * LEVEL_BYTES * n}, 0,
         [
             (kernels.write_levels, words, 0, levels, 0, 0), (kernels.write_listed, numbers, words, numbers, 0, levels),
-            (kernels.vertices_at, row, 0, 0, numbers), (kernels.halfway, levels, 0, 0, numbers),
+            (kernels.vertices_at, row, 0, 0, numbers), (kernels.raise_least, row, 0, row, 0, 0),
             (kernels.cover, words, 0, row, 0, 0), (kernels.cover_listed, numbers, words, numbers, 0, row),
         ],
     )  # fmt: skip
@@ -223,16 +231,15 @@ class _Fringes:
     """iFUB in a connected graph with edges: the steps in the docstring of this module."""
 
     def __init__(self, sweeps: Sweeps) -> None:
-        self.words, self.num_searches = SourceWords(sweeps), 0
+        self.words, self.num_searches, self.depth = SourceWords(sweeps), 0, 0  # the largest level of the last searches
         self.lower, self.end = 0, 0  # the largest eccentricity so far, and a vertex that has it
         self.radius, self.middle = sweeps.store.num_rows, 0  # the smallest
-        self.levels: Any = np.empty((2, sweeps.store.num_rows), np.int32)
+        self.levels: Any = np.empty((2, sweeps.store.num_rows), np.int32)  # of the last search; what eccentricities are at the least
 
     def bounds(self, most: int | None) -> tuple[int, int, list[int], int]:
         """Return bounds of the diameter, two vertices at the distance of the lower one, and the number of searches."""
-        for _ in range(2):
-            self._sweep_twice(self.middle)
-        self._search([self.middle])
+        self._find_middle()
+        self._search(self.middle)
         upper = max(self.lower, 2 * int(self.levels[0].max()))
         for sources in self._from_outside():
             upper = max(self.lower, 2 * int(self.levels[0, sources[0]]))
@@ -243,31 +250,30 @@ class _Fringes:
             self._cover(sources, self.lower - depths)
             self.words.sweeps.progress(SEARCHES, self.num_searches, 0)
         upper, num_searches = max(self.lower, upper), self.num_searches
-        self._search([self.end])
+        self._search(self.end)
         return self.lower, upper, [self.end, int(self.levels[0].argmax())], num_searches
 
-    def _sweep_twice(self, vertex: int) -> None:
-        """Find two vertices far from each other, and search from those in the middle between them."""
-        self._search([vertex])
-        one = int(self.levels[0].argmax())
-        self._search([one])
-        other, distance = int(self.levels[0].argmax()), int(self.levels[0].max())
-        self._search([one, other])
-        sources = np.empty(NUM_SOURCES, np.int64)
-        sources = sources[: kernels.halfway(self.levels, distance // 2, distance, sources)]
-        if not sources.size:
-            raise CorruptStoreError(
-                f"{self.words.sweeps.store.url} is damaged: the distance between two vertices is not the same in both directions; run "
-                "`oocgraph check`"
-            )
-        self._note(sources, _depths(self.words, sources))
+    def _find_middle(self) -> None:
+        """Search from vertices in the middle of what is known, and from the farthest from each, until none can be more in the middle."""
+        levels, least = self.levels
+        least.fill(0)
+        vertex = 0
+        for _ in range(MOST_ROUNDS):
+            self._search(vertex)
+            self._search(int(levels.argmax()))
+            vertex = int(least.argmin())
+            if least[vertex] >= self.radius:
+                break
 
-    def _search(self, sources: list[int]) -> None:
-        """Set the levels of all vertices in the searches from one or two."""
-        numbers = np.array(sources)
-        levels = self.levels[: numbers.size]
-        levels[np.arange(numbers.size), numbers] = 0
-        self._note(numbers, _depths(self.words, numbers, levels))
+    def _search(self, source: int) -> None:
+        """Set the levels of all vertices, and raise what is known of how eccentric they are at the least."""
+        numbers, levels = np.array([source]), self.levels[0]
+        levels[source] = 0
+        self._note(numbers, _depths(self.words, numbers, self.levels[:1]))
+        sweeps = self.words.sweeps
+        sweeps.vertices(
+            lambda start, stop: kernels.raise_least(levels, self.depth, self.levels[1], start, stop), levels.size * STEP_SECONDS
+        )
 
     def _cover(self, sources: Array, margins: Array) -> None:
         """Leave out all near to vertices that are less eccentric than another one, by so much: none is more eccentric than that."""
@@ -276,7 +282,13 @@ class _Fringes:
                 self.words.over_found(found, kernels.cover, kernels.cover_listed, self.levels[0])
 
     def _note(self, sources: Array, depths: Array) -> None:
+        if (depths < self.levels[1, sources]).any():
+            raise CorruptStoreError(
+                f"{self.words.sweeps.store.url} is damaged: the distance between two vertices is not the same in both directions; run "
+                "`oocgraph check`"
+            )
         self.num_searches += sources.size
+        self.depth = int(depths.max())
         if depths.max() > self.lower:
             self.lower, self.end = int(depths.max()), int(sources[depths.argmax()])
         if depths.min() < self.radius:

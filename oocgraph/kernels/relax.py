@@ -7,7 +7,9 @@ each other in a circle.
 
 Core numbers peel: a vertex that is removed takes an edge from each of its neighbours, and one that is left with no more than the level
 is removed in turn. What is then left of its edges is its core number. Source: Kabir, Madduri, "Parallel k-core decomposition on multicore
-platforms", IPDPS Workshops 2017 (PKC). Differs in: removed vertices wait in blocks of edges, not in a queue of each thread.
+platforms", IPDPS Workshops 2017 (PKC). Differs in: removed vertices wait in blocks of edges, not in a queue of each thread; but where all
+blocks stay in memory, a thread goes on with one of them itself when it is through with a block, so that a chain does not go from block to
+block.
 """
 
 from __future__ import annotations

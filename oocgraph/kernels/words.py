@@ -382,29 +382,7 @@ def cover_listed(vertices: Any, words: Any, ends: Any, level: Any, levels: Any) 
 
 
 @nb.njit(nogil=True, cache=True)
-def halfway(levels: Any, level: Any, distance: Any, out: Any) -> Any:
-    """Find vertices that are `level` from one of two and lie on a shortest path of `distance` to the other.
-
-    Parameters
-    ----------
-    levels : (2, num_vertices) integers
-        Of the two.
-    level, distance : int
-    out : (most,) int64
-        Out: such vertices, evenly spread over all of them in their order.
-
-    Returns
-    -------
-    How many they are, at least 1 if the distance is that of the two.
-    """
-    num = 0
-    for v in range(levels.shape[1]):
-        num += levels[0, v] == level and levels[1, v] == distance - level
-    count, at, most = 0, 0, min(num, out.size)
-    for v in range(levels.shape[1]):
-        if count < most and levels[0, v] == level and levels[1, v] == distance - level:
-            if at * most >= count * num:
-                out[count] = v
-                count += 1
-            at += 1
-    return count
+def raise_least(level: Any, depth: Any, least: Any, start: Any, stop: Any) -> None:
+    """Raise what vertices of a range are eccentric at the least, by their levels in a search of a depth."""
+    for v in range(start, stop):
+        least[v] = max(least[v], level[v], np.int32(depth) - level[v])
