@@ -14,7 +14,8 @@ are soft. A thread that has found nothing does not count: else others would look
 All is over when as many items are done as were pushed: an item is done when its thread asks for the next one.
 
 Source: Nguyen, Lenharth, Pingali, "A Lightweight Infrastructure for Graph Analytics", SOSP 2013 (the scheduler obim). Differs in: chunks
-and bags are limited; a push for which there is no chunk is refused, and one for which there is no bag goes to the bag before.
+and bags are limited; a push for which there is no chunk is refused, and one for which there is no bag goes to the bag before, the first of
+which is before all buckets: what is found behind its own bucket has been worked on there.
 
 Everything is in one array of int64, given by its address.
 """
@@ -125,6 +126,7 @@ def new_list(
     words[parts[-1] + AFTER : num_words : size] = parts[-1] + size * np.arange(1, num_chunks + 1)
     words[num_words - size + AFTER] = 0
     words[FREE] = parts[-1]
+    words[VERSION], words[words[LOG]] = 1, EARLIEST
     return words
 
 
@@ -303,10 +305,10 @@ def make_operations(pause: Any, compiled: Callable[..., Any]) -> Operations:
             set_word(w, recent, bucket)
             set_word(w, recent + 1, bag)
         if word_at(w, line + BAG) < 0 or bucket < word_at(w, line + BUCKET):
-            bucket = word_at(w, word_at(w, LOG) + bag)
-            move(w, t, bag, bucket)
-            if bucket < word_at(w, line + SCAN):
-                release_word(w, line + SCAN, bucket)
+            move(w, t, bag, word_at(w, word_at(w, LOG) + bag))
+        bucket = word_at(w, word_at(w, LOG) + bag)
+        if bucket < word_at(w, line + SCAN):
+            release_word(w, line + SCAN, bucket)
         at, size = line + PUT, word_at(w, CHUNK_ITEMS)
         if bag != word_at(w, line + BAG):
             at = word_at(w, OPEN) + (t * word_at(w, NUM_BAGS) + bag) * 2
@@ -337,6 +339,8 @@ def make_operations(pause: Any, compiled: Callable[..., Any]) -> Operations:
                 i = word_at(w, chunk + BEGIN) + count
                 set_word(w, chunk + CHUNK_HEADER + (i - size if i >= size else i), item)
                 set_word(w, chunk + COUNT, count + 1)
+                if bucket < word_at(w, line + SCAN):
+                    release_word(w, line + SCAN, bucket)
                 release_word(w, line + PUSHED, word_at(w, line + PUSHED) + 1)
                 return True
         return push_elsewhere(w, t, bucket, item)

@@ -308,17 +308,19 @@ def _note_pieces(agenda: Any, b: Any, num_pieces: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def make_level_pending(rows: Any, agenda: Any, value: Any, left: Any, level: Any, behind: Any) -> None:
+def make_level_pending(rows: Any, agenda: Any, values: Any, level: Any, behind: Any, removes: Any) -> None:
     """Make all pieces of the rows of a level pending, while nobody works on a block: the more of a block, the earlier is its bucket.
 
     Parameters
     ----------
-    value : (num_vertices,)
-    left : (num_vertices // 64 + 1,) uint64
-        Bits of the vertices that count, if their value is `level`.
+    values : oocgraph.kernels.relax.Values
+        Of vertices, as in peeling: those of the level are left, and have its value.
     behind
         What is added to the number of a vertex for that of its row.
+    removes
+        Whether they are removed, too.
     """
+    value, left, num_removed, rank = values.value, values.left, values.num_removed, values.parent
     offset, first, inside, pending = rows.offset, rows.first, rows.inside, agenda.pending
     num_entries, shift = rows.num_entries, rows.shift
     begins, block, num_pieces, at, bits = 0, 0, 0, 0, np.uint64(0)  # where the last row begins; what is not entered yet
@@ -330,6 +332,10 @@ def make_level_pending(rows: Any, agenda: Any, value: Any, left: Any, level: Any
             v = (w << 6) + np.int64(trailing_zeros(bit))
             if value[v] != level:
                 continue
+            if removes:
+                left[w] ^= bit
+                rank[v] = num_removed[0]
+                num_removed[0] += 1
             v += behind
             while first[begins + 1] <= v:
                 begins += 1

@@ -307,6 +307,7 @@ def make_to_list(priority: Any, *, maximise: bool) -> Any:
     def to_list(rows: Any, agenda: Any, values: Any, w: Any) -> None:
         offset, row_first, inside, _, _, _, _, _ = rows
         pending, buckets = agenda.pending, agenda.bucket
+        values.num_removed[0] = -1  # no row has been put there yet, 0 neither
         for b in range(buckets.size):
             if buckets[b] == NONE:
                 continue
@@ -346,19 +347,9 @@ def next_level(rows: Any, agenda: Any, values: Any) -> Any:
     if level == 2**62:
         return False
     values.bound[0] = level
-    make_level_pending(rows, agenda, values.value, left, level, 0)
     if rows.second_row < rows.offset.size - 1:
-        make_level_pending(rows, agenda, values.value, left, level, rows.second_row)
-    for w in range(left.size):
-        word = left[w]
-        while word:
-            bit = word & (~word + np.uint64(1))
-            word ^= bit
-            v = (w << 6) + np.int64(trailing_zeros(bit))
-            if values.value[v] == level:
-                left[w] ^= bit
-                values.parent[v] = values.num_removed[0]
-                values.num_removed[0] += 1
+        make_level_pending(rows, agenda, values, level, rows.second_row, False)
+    make_level_pending(rows, agenda, values, level, 0, True)
     return True
 
 

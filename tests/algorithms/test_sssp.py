@@ -25,6 +25,7 @@ from oocgraph import (
     sssp,
     verify_sssp,
 )
+from oocgraph.config import setting
 from oocgraph.engine import blocks
 from tests.stores import rewrite
 
@@ -446,3 +447,33 @@ def test_values_of_many_vertices_without_edges(names):
     assert found.origin_of(given[2]) == given[2]
     assert found.value_of(given[4]) < 0
     assert found.num_reached == some.size
+
+
+def test_a_first_row_of_several_blocks_that_are_loaded_meanwhile(tmp_path, monkeypatch):
+    """Its first piece was worked on before all blocks were read: the others go to the work list then, or are worked on later."""
+    monkeypatch.setattr(blocks, "SHIFT", 4)
+    leaves = np.arange(1, 1001)
+    with setting("vertex-order", "original"):
+        store = oocgraph.build_csr((np.zeros(1000, np.int64), leaves, leaves), tmp_path / "g.zarr", weight="weight")
+    for threads in (1, 2):
+        for source in (5, 700):
+            found = oocgraph.sssp(store, source, weight="weight", schedule="async", resources=Resources(threads=threads, client=False))
+            assert found.num_reached == 1001
+            oocgraph.verify_sssp(store, found)
+
+
+@pytest.mark.parametrize("most", [2, 3, 16])
+def test_more_buckets_than_a_work_list_has_bags(tmp_path, monkeypatch, most):
+    """What is earlier than every bag is not taken for what has been worked on."""
+    monkeypatch.setattr(blocks, "SHIFT", 4)
+    monkeypatch.setattr(blocks, "MAX_BAGS", most)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        source, target = (np.append(end, rng.integers(1, 300, 900)) for end in (0, 1))
+        weight = np.append(1, rng.integers(1, 200, 900))
+        with setting("vertex-order", "original"):
+            store = oocgraph.build_csr((source, target, weight), tmp_path / f"{seed}.zarr", weight="weight", duplicates="min")
+        options = {"weight": "weight", "resources": Resources(threads=2, client=False)}
+        found = oocgraph.sssp(store, int(source[5]), schedule="async", delta=1.0, **options)
+        expected = oocgraph.sssp(store, int(source[5]), schedule="rounds", **options)
+        np.testing.assert_array_equal(found.distance, expected.distance)

@@ -225,3 +225,19 @@ def test_room_that_is_given_is_used():
     assert new_list(100, 8, [0, 1], num_bags=8, room=words) is words
     push(words.ctypes.data, 1, 5, 7)
     assert pop(words.ctypes.data, 1) == (True, 7)
+
+
+@pytest.mark.parametrize("period", [0, 1, 2])
+@pytest.mark.parametrize("bucket", [1, 5, -5])
+def test_what_is_pushed_after_nothing_was_found_is_found(period, bucket):
+    words = new_list(1000, 8, [0, 0], num_bags=8, period=period)
+    w = words.ctypes.data
+    assert push(w, 0, 1, 11)
+    assert pop(w, 0) == (True, 11)
+    assert [pop(w, t)[0] for t in (0, 1, 0)] == [False] * 3
+    assert is_over(w)
+    assert push(w, 0, bucket, 22)
+    assert not is_over(w)
+    assert pop(w, 0) == (True, 22)
+    assert not pop(w, 0)[0]
+    assert is_over(w)
