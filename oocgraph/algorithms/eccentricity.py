@@ -49,9 +49,6 @@ LEVEL_BYTES = 4
 MOST_ROUNDS = 16
 """Vertices that may be the middle, at the most."""
 
-STEP_SECONDS = 1e-9
-"""About what a vertex takes in a step on all vertices."""
-
 
 @known_keywords
 def eccentricity(
@@ -216,7 +213,7 @@ def diameter(
         call.store, {"levels": 2 * LEVEL_BYTES * n}, 0,
         [
             (kernels.write_levels, words, 0, levels, 0, 0), (kernels.write_listed, numbers, words, numbers, 0, levels),
-            (kernels.vertices_at, row, 0, 0, numbers), (kernels.raise_least, row, 0, row, 0, 0),
+            (kernels.vertices_at, row, 0, 0, numbers), (kernels.raise_least, row, 0, row),
             (kernels.cover, words, 0, row, 0, 0), (kernels.cover_listed, numbers, words, numbers, 0, row),
         ],
     )  # fmt: skip
@@ -270,10 +267,7 @@ class _Fringes:
         numbers, levels = np.array([source]), self.levels[0]
         levels[source] = 0
         self._note(numbers, _depths(self.words, numbers, self.levels[:1]))
-        sweeps = self.words.sweeps
-        sweeps.vertices(
-            lambda start, stop: kernels.raise_least(levels, self.depth, self.levels[1], start, stop), levels.size * STEP_SECONDS
-        )
+        kernels.raise_least(levels, self.depth, self.levels[1])
 
     def _cover(self, sources: Array, margins: Array) -> None:
         """Leave out all near to vertices that are less eccentric than another one, by so much: none is more eccentric than that."""

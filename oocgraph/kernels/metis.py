@@ -10,15 +10,24 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-(LINE, ROW, FIELD, NUMBER, DIGITS, IS_COMMENT, NEIGHBOUR, NUM_ENTRIES, NUM_WORDS) = range(9)
-"""Line of the file; vertex that it is of, -1 in the header; numbers in it so far; the number that has begun, and its digits; whether the
-line is a comment; the neighbour whose weight is next; neighbours so far."""
+from oocgraph.kernels.check import mix
 
-STRANGE, LARGE, OUTSIDE, LOOP, UNWEIGHTED, BEYOND = range(-1, -7, -1)
-"""What is wrong: a character; a number; a neighbour that is no vertex, or the vertex itself; one without a weight; a line too many."""
+(LINE, ROW, FIELD, NUMBER, DIGITS, IS_COMMENT, NEIGHBOUR, NUM_ENTRIES, BALANCE, NUM_WORDS) = range(10)
+"""Line of the file; vertex that it is of, -1 in the header; numbers in it so far; the number that has begun, and its digits; whether the
+line is a comment; the neighbour whose weight is next; neighbours so far; hashes of edges
+at their smaller ends, less those at the larger ones."""
+
+STRANGE, LARGE, OUTSIDE, LOOP, UNWEIGHTED, BEYOND, SHORT = range(-1, -8, -1)
+"""What is wrong: a character; a number; a neighbour that is no vertex, or the vertex itself; one without a weight; a line too many, or one
+with too few numbers."""
 
 MOST_DIGITS = 18
 NEW_LINE, SPACE, PERCENT, ZERO = ord("\n"), ord(" "), ord("%"), ord("0")
+
+
+@nb.njit(nogil=True, cache=True)
+def _hashed(low: Any, high: Any, weight: Any) -> Any:
+    return mix(np.uint64(low) + mix(np.uint64(high) + mix(np.uint64(weight))))
 
 
 @nb.njit(nogil=True, cache=True)
@@ -39,7 +48,7 @@ def read_lists(text: Any, num_vertices: Any, num_skipped: Any, state: Any, sourc
     -------
     (num_bytes, num_edges): what was read; of something wrong what it is, in place of the number of edges.
     """
-    line, row, field, number, digits, is_comment, neighbour, num_entries = state
+    line, row, field, number, digits, is_comment, neighbour, num_entries, balance = state
     num, i = 0, 0
     while i < text.size and num < source.size:
         c = np.int64(text[i])
@@ -61,30 +70,34 @@ def read_lists(text: Any, num_vertices: Any, num_skipped: Any, state: Any, sourc
                 if row >= num_vertices:
                     num = BEYOND
                     break
-                if neighbour < 0:
+                weighs = neighbour >= 0
+                if not weighs:
                     if number == row + 1 or not 1 <= number <= num_vertices:
                         num = LOOP if number == row + 1 else OUTSIDE
                         break
                     neighbour = number - 1
                     num_entries += 1
-                elif neighbour > row:
-                    source[num], target[num], weight[num] = row, neighbour, number
-                    num, neighbour = num + 1, -1
-                else:
-                    neighbour = -1
-                if neighbour >= 0 and weight.size == 0:
+                if weighs or weight.size == 0:
+                    own = number if weighs else 1
+                    hashed = np.int64(_hashed(min(row, neighbour), max(row, neighbour), own))
+                    balance += hashed if neighbour > row else -hashed
                     if neighbour > row:
                         source[num], target[num] = row, neighbour
+                        if weighs:
+                            weight[num] = own
                         num += 1
-                    neighbour = -1
+                    neighbour = np.int64(-1)
             field, number, digits = field + 1, 0, 0
         if c == NEW_LINE:
             if neighbour >= 0:
                 num = UNWEIGHTED
                 break
+            if 0 <= row < num_vertices and field < num_skipped and not is_comment:
+                num = SHORT
+                break
             row += not is_comment and (row >= 0 or field > 0)
             line, field, is_comment = line + 1, 0, 0
-    state[:] = line, row, field, number, digits, is_comment, neighbour, num_entries
+    state[:] = line, row, field, number, digits, is_comment, neighbour, num_entries, balance
     return i, num
 
 

@@ -382,7 +382,7 @@ def cover_listed(vertices: Any, words: Any, ends: Any, level: Any, levels: Any) 
 
 
 @nb.njit(nogil=True, cache=True)
-def raise_least(level: Any, depth: Any, least: Any, start: Any, stop: Any) -> None:
-    """Raise what vertices of a range are eccentric at the least, by their levels in a search of a depth."""
-    for v in range(start, stop):
+def raise_least(level: Any, depth: Any, least: Any) -> None:
+    """Raise what vertices are eccentric at the least, by their levels in a search of a depth."""
+    for v in range(level.size):
         least[v] = max(least[v], level[v], np.int32(depth) - level[v])

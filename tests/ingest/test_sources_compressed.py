@@ -10,7 +10,7 @@ import pytest
 
 from oocgraph import BudgetError, build_csr
 from oocgraph.ingest.sources import open_source
-from oocgraph.ingest.sources.compressed import MOST_WINDOW, XZ_LIMITS, held_bytes
+from oocgraph.ingest.sources.compressed import LEAST_WINDOW, MOST_WINDOW, XZ_LIMITS, held_bytes
 from oocgraph.ingest.sources.lines import LINES_BYTES
 from tests.ingest.helpers import check, peak_anonymous_bytes, read, refused
 
@@ -48,8 +48,9 @@ def test_parts_that_follow_one_another(tmp_path, suffix):
 
 def test_padding_between_streams_of_xz(tmp_path):
     path = tmp_path / "e.txt.xz"
-    path.write_bytes(lzma.compress(TEXT[:20]) + bytes(8) + lzma.compress(TEXT[20:]) + bytes(4))
-    check(open_source(path, weight_column="f2"), EDGES, WEIGHTS)
+    for num in (8, 1 << 17):
+        path.write_bytes(lzma.compress(TEXT[:20]) + bytes(num) + lzma.compress(TEXT[20:]) + bytes(4))
+        check(open_source(path, weight_column="f2"), EDGES, WEIGHTS)
 
 
 @every
@@ -82,6 +83,19 @@ def test_damage(tmp_path, suffix):
     refused(path, "0 bytes when decompressed")
 
 
+@every
+def test_damage_in_a_later_part_is_refused(tmp_path, suffix):
+    """Of bzip2, too, whose reader in Python takes it for the end."""
+    path, rng = tmp_path / ("e.csv" + suffix), np.random.default_rng(2)
+    one, two = (METHODS[suffix]("".join(f"{u},{v}\n" for u, v in rng.integers(0, 10**9, (3000, 2)).tolist()).encode()) for _ in range(2))
+    path.write_bytes(one + two)
+    assert len(read(open_source(path), 1000)[0]) == 6000
+    path.write_bytes(one + bytes([two[0], two[1] ^ 1]) + two[2:])
+    refused(path, "copy or write it again")
+    path.write_bytes(one + b"nothing of the kind, and longer than any header")
+    refused(path, "copy or write it again")
+
+
 @pytest.mark.parametrize("num_bytes", [1 << 20, 8 << 20, 64 << 20])
 def test_a_dictionary_of_xz_is_known_before(tmp_path, num_bytes):
     path = tmp_path / "e.txt.xz"
@@ -93,7 +107,20 @@ def test_a_dictionary_of_xz_is_known_before(tmp_path, num_bytes):
 def test_a_later_stream_of_xz_takes_no_more_than_the_first(tmp_path):
     path = tmp_path / "e.txt.xz"
     path.write_bytes(with_dictionary(TEXT, 1 << 20) + with_dictionary(TEXT, 64 << 20))
-    refused(path, "takes more than", "lower level")
+    refused(path, "a later part takes more memory than the first, 9 MiB", "one part")
+    path.write_bytes(lzma.compress(TEXT[:20], preset=0) + lzma.compress(TEXT[20:], preset=6))
+    check(open_source(path, weight_column="f2"), EDGES, WEIGHTS)
+
+
+def test_a_later_frame_of_zstd_takes_no_more_than_the_first(tmp_path):
+    path = tmp_path / "e.txt.zst"
+    path.write_bytes(zstd(TEXT[:18]) + frame(TEXT[18:], 23))
+    check(open_source(path, weight_column="f2"), EDGES, WEIGHTS)
+    many = "".join(f"{u} {v} 1\n" for u, v in np.random.default_rng(1).integers(0, 10**9, (20_000, 2)).tolist())
+    path.write_bytes(zstd(TEXT[:18]) + zstd(many.encode()) + frame(TEXT[18:], 26))
+    refused(path, "a later part takes more memory than the first, 8 MiB", "one part")
+    path.write_bytes(frame(TEXT[:18], 27) + frame(TEXT[18:], 26))
+    check(open_source(path, weight_column="f2"), EDGES, WEIGHTS)
 
 
 def test_a_dictionary_of_xz_that_is_too_large(tmp_path):
@@ -117,7 +144,13 @@ def test_a_window_of_zstd_is_known_before(tmp_path, before):
     path.write_bytes(frame(TEXT, 28, before=before))
     refused(path, "takes more than 128 MiB", "lower level")
     path.write_bytes(before + zstd(TEXT))
-    assert held_bytes(path) == len(TEXT)
+    assert held_bytes(path) == LEAST_WINDOW
+
+
+def test_a_name_that_is_not_utf8(tmp_path):
+    path = tmp_path / b"\xff.txt.zst".decode("utf8", "surrogateescape")
+    path.write_bytes(zstd(TEXT))
+    check(open_source(path, weight_column="f2"), EDGES, WEIGHTS)
 
 
 def test_memory_is_as_charged(tmp_path):

@@ -24,6 +24,10 @@ def test_arcs_of_dimacs(tmp_path):
     edges = [1, 3, 4], [2, 2, 1]
     check(open_source(path), edges, {"weight": [803, -4, 774]}, num_rows=3, num_vertices=None, directed=None, weight="weight")
     refused(path, "no column 'f0'", source_column="f0", target_column="f1")
+    refused(path, "num_vertices = 4 is too few", "give 5", num_vertices=4)
+    assert build_csr(write(tmp_path / "u.gr", ROADS.replace("-4", "4")), num_vertices=5).num_vertices == 5
+    floats = build_csr(write(tmp_path / "f.gr", "p sp 3 1\na 1 2 1.5\n"), dtypes={"weight": "float64"})
+    assert list(floats.to_networkx().edges(data="weight")) == [(1, 2, 1.5)]
     graph = build_csr(write(tmp_path / "us.gr", ROADS.replace("-4", "4")), directed=True)
     assert sorted(graph.to_networkx().edges(data="weight")) == [(1, 2, 803), (3, 2, 4), (4, 1, 774)]
 
@@ -64,6 +68,23 @@ def drawn(seed, num_nodes=60):
     for i, (_, _, data) in enumerate(graph.edges(data=True)):
         data["weight"] = i + 1
     return graph
+
+
+def test_a_byte_order_mark_before_lists(tmp_path):
+    check(open_source(write(tmp_path / "g.graph", "\ufeff2 1\n2\n1\n")), ([0], [1]))
+
+
+def test_lists_of_edges_as_networkx_writes_them(tmp_path):
+    graph, path = drawn(3), tmp_path / "e.edgelist"
+    nx.write_edgelist(graph, path)
+    refused(path, "line 1", "has a dict, as NetworkX writes it", "data=['weight']")
+    ends, weights = tuple(zip(*graph.edges, strict=True)), [data["weight"] for *_, data in graph.edges(data=True)]
+    nx.write_edgelist(graph, path, data=["weight"])
+    check(open_source(path, weight_column="f2"), ends, {"f2": weights})
+    for *_, data in graph.edges(data=True):
+        data.clear()
+    nx.write_edgelist(graph, path)
+    check(open_source(path), ends)
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n\n"])
@@ -121,6 +142,10 @@ def test_a_line_of_metis_may_be_long(tmp_path):
         ("3 1\n2 9999999999999999999\n1\n\n", ("line 2", "18 digits")),
         ("3 1\n2\n\n\n", ("says 3 vertices and 1 edges", "1 neighbours, 1 of which")),
         ("3 1\n2 3\n1\n1\n", ("says 3 vertices and 1 edges", "4 neighbours, 2 of which")),
+        ("3 1\n2\n\n1\n", ("an edge is not in the lines of both",)),
+        ("2 1 1\n2 5\n1 6\n", ("an edge is not in the lines of both", "same weight")),
+        ("2 1 11 2\n1 1 2 5\n1\n", ("line 3", "fewer numbers")),
+        ("2 1 1 1\n2 5\n1 5\n", ("line 1", "'2 1 1 1'")),
         ("3 1\n2\n1", ("says 3 vertices and 1 edges", "2 lines follow")),
         ("3 3000\n2\n1\n\n", ("is truncated", "3000 edges")),
     ],

@@ -100,7 +100,8 @@ _FORMATS = {
 KONECT = "out."
 """Beginning of the names of files of KONECT, which end in what the network is called."""
 
-_KNOWN = f"{', '.join(name for name in _FORMATS if not name.endswith(COMPRESSIONS))}; text also with {', '.join(COMPRESSIONS)}"
+_PLAIN = [name for name in _FORMATS if not name.endswith(COMPRESSIONS)]
+_KNOWN = f"{', '.join(_PLAIN)}, {KONECT}NAME; text also with {', '.join(COMPRESSIONS)}"
 
 _TOGETHER = {"parquet.open_parquet": "parquet.open_parquet", "text.open_text_edges": "text.open_text_files"}
 """What opens several files of those that can be read together, by what opens one."""
@@ -208,7 +209,7 @@ def _open_many(files: list[Path], description: str, request: Request, *, are_nam
         one = files[1] if other == files[0] else files[0]
         raise InputError(
             f"{description}: {other} cannot be read together with {one}; only Parquet files are, or only text ({', '.join(_TEXT)}), so "
-            "name one file, or those of one format by a pattern, or convert them"
+            "name one file, and add others to its store (append_edges), or convert them"
         )
     opener = str(openers[files[0]])
     options = {"are_named": are_named} if opener.startswith("text.") else {}

@@ -77,7 +77,7 @@ def refuse_first_bad_line(block: LineBlock, first_row: int, dialect: Dialect, ca
         fields = split_line(text, dialect.delimiter, where)
         if len(fields) != len(dialect.names):
             expected = f"{len(dialect.names)} columns are expected ({', '.join(dialect.names)})"
-            comment = " (where ids are text, comments stand before the first row only)" if is_comment(line) else ""
+            comment = " (where ids are text, comments stand before the first row only)" if dialect.may_be_text and is_comment(line) else ""
             raise InputError(f"{where} has {len(fields)} columns but {expected}{comment}; correct the line") from cause
         for position, value_type in dialect.types.items():
             _refuse_bad_field(fields[position], value_type, dialect, position, where, cause)

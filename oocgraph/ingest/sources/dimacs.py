@@ -1,7 +1,8 @@
 """Roads of the 9th DIMACS challenge (.gr): a line ``a SOURCE TARGET LENGTH`` for each arc, streamed like any other text.
 
-Ids are those of the file, which count from 1; lengths become the column ``weight``. Comments begin with c. The line ``p sp VERTICES ARCS``
-before the arcs says how many there are. Format: Demetrescu, Goldberg, Johnson, "9th DIMACS Implementation Challenge: Shortest Paths", 2006.
+Ids are those of the file, which count from 1; vertices without arcs are none here. Lengths become the column ``weight``. Comments begin
+with c. The line ``p sp VERTICES ARCS`` before the arcs says how many there are. Format: Demetrescu, Goldberg, Johnson, "9th DIMACS
+Implementation Challenge: Shortest Paths", 2006.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -42,8 +44,15 @@ def open_dimacs(path: Path, request: Request) -> Source:
         raise InputError(f"{path} is truncated: {size} bytes, but its header says {num_arcs} arcs; copy or write it again")
     layout = fixed_layout(str(path), {"weight": "int64"}, request, make=_Arcs)
     assert isinstance(layout, _Arcs)
+    if layout.num_vertices is not None and layout.num_vertices <= num_vertices:
+        raise InputError(
+            f"{path}: num_vertices = {layout.num_vertices} is too few: ids count from 1 to {num_vertices}; give {num_vertices + 1}, or "
+            "leave it out"
+        )
     layout = replace(layout, largest_id=num_vertices)
-    types = {0: pa.large_string(), 1: pa.int64(), 2: pa.int64()} | ({3: pa.int64()} if layout.dtypes else {})
+    types: dict[int, Any] = {0: pa.large_string(), 1: pa.int64(), 2: pa.int64()}
+    if (asked := layout.dtypes.get("weight")) is not None:
+        types[3] = pa.float64() if np.dtype(asked).kind == "f" else pa.int64()
     dialect = Dialect(" ", 0, (KIND, "source", "target", "weight"), types, (1, 2), may_be_text=False, marks=MARKS)
 
     def stream(block_rows: int) -> Iterator[EdgeBlock]:
@@ -66,7 +75,7 @@ class _Arcs(ArrowLayout):
 
     def ids(self, values: Any, place: Place) -> Any:
         """Return the ids of an end, checked."""
-        ids = arrow_ids(values, "int64", place, None)
+        ids = arrow_ids(values, "int64", place, self.num_vertices)
         bad = (ids < 1) | (ids > self.largest_id)
         if bad.any():
             position = int(bad.argmax())
@@ -86,7 +95,7 @@ def _read_header(path: Path) -> tuple[int, int]:
     for block in line_blocks(path, HEADER_BYTES):
         for number, line in enumerate(block.raw.split(b"\n"), block.first_line):
             words = line.decode("ascii", "replace").split()
-            if not words or words[0] == "c":
+            if not words or words[0].startswith("c"):
                 continue
             if words[:2] == ["p", "sp"] and len(words) == 4 and all(size.isdigit() and len(size) < MAX_DIGITS for size in words[2:]):
                 return int(words[2]), int(words[3])

@@ -41,7 +41,7 @@ MARKS = b"#%"
 
 _BLANK_LINE = re.compile(rb"^[ \t\v\f]*\r?\n|^[ \t\v\f]+\Z", re.MULTILINE)
 _BLANK_LINE_WITHOUT_TABS = re.compile(_BLANK_LINE.pattern.replace(rb"\t", b""), re.MULTILINE)
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TO_SPACE = bytes.maketrans(b"\t\v\f\r", b"    ")
 Comments = Literal["anywhere", "first", "none"]
 """Where lines are comments: anywhere, before the first row, or nowhere (any more)."""
@@ -203,9 +203,9 @@ def line_blocks(path: Path, block_bytes: int) -> Iterator[LineBlock]:
         while True:
             read = read_text(file, path, memoryview(buffer)[rest : rest + block_bytes])
             length, is_last = rest + read, read < block_bytes
-            if start and buffer.startswith(_BYTE_ORDER_MARK):
-                length -= len(_BYTE_ORDER_MARK)
-                buffer[:length] = buffer[len(_BYTE_ORDER_MARK) : len(_BYTE_ORDER_MARK) + length]
+            if start and buffer.startswith(BYTE_ORDER_MARK):
+                length -= len(BYTE_ORDER_MARK)
+                buffer[:length] = buffer[len(BYTE_ORDER_MARK) : len(BYTE_ORDER_MARK) + length]
             start, cut = False, length if is_last else buffer.rfind(b"\n", 0, length) + 1
             block = LineBlock(path, buffer, cut or length, first_line)
             if cut:

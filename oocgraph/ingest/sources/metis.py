@@ -19,7 +19,7 @@ from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.columns import fixed_layout
 from oocgraph.ingest.sources.compressed import most_bytes, open_text, read_text
 from oocgraph.ingest.sources.ids import Place
-from oocgraph.ingest.sources.lines import line_blocks, text_readers
+from oocgraph.ingest.sources.lines import BYTE_ORDER_MARK, line_blocks, text_readers
 from oocgraph.ingest.sources.source import MAX_DIGITS, Request, Source, file_bytes, single_stream
 from oocgraph.kernels import metis as kernels
 from oocgraph.types import Array
@@ -30,11 +30,12 @@ LINE_BYTES = 2
 HEADER_BYTES, CHUNK_BYTES = 1 << 16, 1 << 20
 
 WRONG = {
-    kernels.STRANGE: ("there is something else than whole numbers, space and comments (%)", "correct it"),
+    kernels.STRANGE: ("there is something else than whole numbers, space and comments (%)", "correct it, or write Matrix Market"),
     kernels.LARGE: (f"a number has more than {kernels.MOST_DIGITS} digits", "correct it"),
     kernels.OUTSIDE: ("a neighbour is no vertex that the first line counts", "correct it, or that line"),
     kernels.LOOP: ("a vertex is its own neighbour, which METIS does not allow", "remove it"),
     kernels.UNWEIGHTED: ("the last neighbour has no weight, as the first line says that each has", "correct it, or that line"),
+    kernels.SHORT: ("there are fewer numbers than the first line says that a line begins with", "correct it, or that line"),
     kernels.BEYOND: ("there are more lines than vertices", "correct the first line"),
 }
 
@@ -53,7 +54,6 @@ def open_metis(path: Path, request: Request) -> Source:
     def stream(block_rows: int) -> Iterator[EdgeBlock]:
         state, text = np.zeros(kernels.NUM_WORDS, np.int64), bytearray(CHUNK_BYTES)
         state[[kernels.ROW, kernels.NEIGHBOUR]] = -1
-        state[kernels.LINE] = 1
         num_read = 0
         with open_text(path) as file:
             is_last = False
@@ -62,6 +62,9 @@ def open_metis(path: Path, request: Request) -> Source:
                 if is_last := length < CHUNK_BYTES - 1:
                     text[length] = kernels.NEW_LINE
                 left = np.frombuffer(text, np.uint8, length + is_last)
+                if state[kernels.LINE] == 0:
+                    left = left[3 * text.startswith(BYTE_ORDER_MARK) :]
+                    state[kernels.LINE] = 1
                 while left.size:
                     ends = np.empty((2, block_rows), np.int64)
                     weight = np.empty(block_rows if is_weighted else 0, np.int64)
@@ -74,6 +77,8 @@ def open_metis(path: Path, request: Request) -> Source:
                         yield layout.block(named.__getitem__, num_read, lambda name: _place(path, name, state))
                     num_read += int(num)
         num_lines, num_entries = int(state[kernels.ROW]), int(state[kernels.NUM_ENTRIES])
+        if state[kernels.BALANCE] and num_read == num_edges and num_entries == 2 * num_edges:
+            raise InputError(f"{path}: an edge is not in the lines of both of its vertices, with the same weight; write it again")
         if num_lines < num_vertices or num_read != num_edges or num_entries != 2 * num_edges:
             raise InputError(
                 f"{path}: its first line says {num_vertices} vertices and {num_edges} edges, but {num_lines} lines follow, with "
@@ -98,11 +103,11 @@ def _read_header(path: Path) -> tuple[int, int, int, bool]:
     number, first = next((found for block in line_blocks(path, HEADER_BYTES) for found in block.data_lines()), (1, b""))
     words = first.decode("ascii", "replace").split()
     kind, sizes = (words[2:3] or ["0"])[0].zfill(3), words[:2] + words[3:4]
-    is_known = 2 <= len(words) <= 4 and len(kind) == 3 and not kind.strip("01")
+    is_known = 2 <= len(words) <= 4 and len(kind) == 3 and not kind.strip("01") and (len(words) < 4 or kind[1] == "1")
     if not is_known or not all(size.isdigit() and len(size) < MAX_DIGITS for size in sizes):
         raise InputError(
             f"{path}, line {number}: {' '.join(words)!r:.60} is not 'VERTICES EDGES [FORMAT [NUMBERS]]', with which a graph of METIS "
             "begins; correct it, or the extension"
         )
-    num_weights = int(words[3]) if len(words) == 4 else int(kind[1])
+    num_weights = max(1, int(words[3])) if len(words) == 4 else int(kind[1])
     return int(words[0]), int(words[1]), int(kind[0]) + num_weights, kind[2] == "1"

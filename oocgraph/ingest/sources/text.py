@@ -49,6 +49,8 @@ DELIMITERS = {".csv": ",;\t ", ".tsv": "\t ", ".txt": ANY, ".edges": ANY, ".edge
 GAPBS_NAMES = {".el": ("source", "target"), ".wel": ("source", "target", "weight")}
 """GAPBS text never has a header."""
 
+WITH_DICTS, _DICT = (".edges", ".edgelist"), re.compile(r"\{.+\}\s*$")
+
 KONECT_NAMES = ("source", "target", "weight", "time")
 """Nor has KONECT's; there may be two columns or more."""
 
@@ -237,6 +239,11 @@ def _sampled(first: LineBlock, extension: str, request: Request, comments: Comme
     path = first.path
     block = replace(first, comments=comments)
     lines = [(number, decoded(first, number, line)) for number, line in islice(block.data_lines(), num_rows)]
+    if extension in WITH_DICTS and (found := next((one for one in lines if _DICT.search(one[1])), None)):
+        raise InputError(
+            f"{path}, line {found[0]}: {found[1]!r:.60} has a dict, as NetworkX writes it; write the list with data=['weight'] or "
+            "data=False, or give the graph itself"
+        )
     delimiter = _find_delimiter(path, lines, DELIMITERS.get(extension, ANY))
     if delimiter == " ":
         refuse_quotes(block)
