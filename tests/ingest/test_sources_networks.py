@@ -146,6 +146,8 @@ def test_a_line_of_metis_may_be_long(tmp_path):
         ("2 1 1\n2 5\n1 6\n", ("an edge is not in the lines of both", "same weight")),
         ("2 1 11 2\n1 1 2 5\n1\n", ("line 3", "fewer numbers")),
         ("2 1 1 1\n2 5\n1 5\n", ("line 1", "'2 1 1 1'")),
+        (f"2 1 11 {10**20}\n1\n1\n", ("line 1", "VERTICES EDGES")),
+        (f"{10**20} 1\n2\n1\n", ("line 1", "VERTICES EDGES")),
         ("3 1\n2\n1", ("says 3 vertices and 1 edges", "2 lines follow")),
         ("3 3000\n2\n1\n\n", ("is truncated", "3000 edges")),
     ],
@@ -163,6 +165,13 @@ def test_networks_of_konect(tmp_path):
     directed = write(tmp_path / "out.ucidata-zachary", "% asym unweighted\n1 2\n2 1\n")
     check(open_source(directed), ([1, 2], [2, 1]), directed=None)
     check(open_source(write(tmp_path / "out.csv", "a,b\n1,2\n")), ([1], [2]))
+    folder = tmp_path / "network"
+    folder.mkdir()
+    path.rename(folder / "out.karate")
+    check(open_source(folder), ([1, 2, 1], [2, 3, 3]), directed=False)
+    write(folder / "README.karate", "About the network\n")
+    refused(folder, "README.karate is of no format that is read here", "name those to be read")
+    refused(tmp_path / "out.nothing", "no such file", "check the path")
 
 
 @pytest.mark.parametrize(

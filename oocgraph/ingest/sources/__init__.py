@@ -86,7 +86,11 @@ _LINES = {
     ".graph": "metis.open_metis",
     **dict.fromkeys(_TEXT, "text.open_text_edges"),
 }
+KONECT = "out."
+"""Beginning of the names of files of KONECT, which end in what the network is called."""
+
 _FORMATS = {
+    KONECT: "konect.open_konect",
     ".parquet": "parquet.open_parquet",
     ".pq": "parquet.open_parquet",
     ".npy": "numpy_files.open_npy",
@@ -95,12 +99,10 @@ _FORMATS = {
     ".npz": "numpy_files.open_npz",
     **{extension + compression: opener for extension, opener in _LINES.items() for compression in ("", *COMPRESSIONS)},
 }
-"""Module and function of this package that opens files of each extension; it is loaded with the libraries that it needs at first use."""
+"""Module and function of this package that opens files of each extension, or of `KONECT`; it is loaded with the libraries that it needs at
+first use."""
 
-KONECT = "out."
-"""Beginning of the names of files of KONECT, which end in what the network is called."""
-
-_PLAIN = [name for name in _FORMATS if not name.endswith(COMPRESSIONS)]
+_PLAIN = [name for name in _FORMATS if name != KONECT and not name.endswith(COMPRESSIONS)]
 _KNOWN = f"{', '.join(_PLAIN)}, {KONECT}NAME; text also with {', '.join(COMPRESSIONS)}"
 
 _TOGETHER = {"parquet.open_parquet": "parquet.open_parquet", "text.open_text_edges": "text.open_text_files"}
@@ -132,8 +134,6 @@ def _open_path(text: str, request: Request) -> Source:
     if not exists and is_pattern(text):
         return _open_glob(text, request)
     extension = _extension(path)
-    if extension is None and exists and path.name.startswith(KONECT):
-        return _with_files([path], lambda: _opener("konect.open_konect")(path, request))
     if extension is None:
         if not exists:
             raise InputNotFoundError(f"{path}: no such file; check the path")
@@ -145,7 +145,7 @@ def _open_path(text: str, request: Request) -> Source:
 
 def _open_url(url: str, request: Request) -> Source:
     extension = _extension(Path(url))
-    if extension not in {".parquet", ".pq", None}:
+    if extension not in {".parquet", ".pq", KONECT, None}:
         raise InputError(f"{url}: of URLs, only Parquet (a file or a folder) is read, not {extension}; copy it here first")
     return _opener("remote_parquet.open_remote_parquet")(url, request)
 
@@ -159,9 +159,10 @@ def _with_files(paths: Sequence[Path], opened: Callable[[], Source]) -> Source:
 
 
 def _extension(path: Path) -> str | None:
-    """Return the longest known extension that the name ends in."""
+    """Return the longest known extension that the name ends in, or `KONECT`, which it begins with."""
     name = path.name.lower()
-    return max((extension for extension in _FORMATS if name.endswith(extension)), key=len, default=None)
+    found = max((extension for extension in _FORMATS if name.endswith(extension)), key=len, default=None)
+    return KONECT if found is None and name.startswith(KONECT) else found
 
 
 def _open_folder(path: Path, request: Request) -> Source:

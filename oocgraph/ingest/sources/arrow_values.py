@@ -66,6 +66,16 @@ def arrow_ids(values: Any, kind: IdKind, place: Place, num_vertices: int | None)
     return large_strings(values, place) if kind == "string" else int_ids(as_numpy(values), place, num_vertices)
 
 
+def ids_from_one(values: Any, place: Place, largest: int, *, what: str, remedy: str) -> Array:
+    """Return the ids of a pyarrow.Array, which count from 1: int64."""
+    ids: Array = arrow_ids(values, "int64", place, None)
+    bad = (ids < 1) | (ids > largest)
+    if bad.any():
+        position = int(bad.argmax())
+        place.refuse(position, f"the {what} {ids[position]} is not within 1 .. {largest}", remedy)
+    return ids
+
+
 class ArrowLayout(Layout):
     """Values are Arrow arrays."""
 

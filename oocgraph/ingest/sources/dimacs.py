@@ -7,7 +7,7 @@ Implementation Challenge: Shortest Paths", 2006.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,12 @@ import pyarrow.compute as pc
 
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock
-from oocgraph.ingest.sources.arrow_values import ArrowLayout, arrow_ids
+from oocgraph.ingest.sources.arrow_values import ArrowLayout, ids_from_one
 from oocgraph.ingest.sources.columns import fixed_layout
-from oocgraph.ingest.sources.compressed import most_bytes
 from oocgraph.ingest.sources.ids import Place
-from oocgraph.ingest.sources.lines import Dialect, line_blocks, text_readers
-from oocgraph.ingest.sources.parsed_lines import parsed_blocks
-from oocgraph.ingest.sources.source import MAX_DIGITS, Request, Source, file_bytes, single_stream
+from oocgraph.ingest.sources.lines import HEADER_BYTES, Dialect, line_blocks
+from oocgraph.ingest.sources.parsed_lines import open_counted
+from oocgraph.ingest.sources.source import MAX_DIGITS, Request, Source
 
 MARKS = b"cp"
 """What lines begin with that are no arcs."""
@@ -32,16 +31,12 @@ MARKS = b"cp"
 LINE_BYTES = 8
 """The shortest line of an arc: ``a 1 1 1`` and its end."""
 
-HEADER_BYTES = 1 << 16
-
 KIND = "kind"
 
 
 def open_dimacs(path: Path, request: Request) -> Source:
     """Open a .gr file, compressed or not."""
     num_vertices, num_arcs = _read_header(path)
-    if num_arcs > most_bytes(path, size := file_bytes(path)) // LINE_BYTES:
-        raise InputError(f"{path} is truncated: {size} bytes, but its header says {num_arcs} arcs; copy or write it again")
     layout = fixed_layout(str(path), {"weight": "int64"}, request, make=_Arcs)
     assert isinstance(layout, _Arcs)
     if layout.num_vertices is not None and layout.num_vertices <= num_vertices:
@@ -55,16 +50,7 @@ def open_dimacs(path: Path, request: Request) -> Source:
         types[3] = pa.float64() if np.dtype(asked).kind == "f" else pa.int64()
     dialect = Dialect(" ", 0, (KIND, "source", "target", "weight"), types, (1, 2), may_be_text=False, marks=MARKS)
 
-    def stream(block_rows: int) -> Iterator[EdgeBlock]:
-        num_read = 0
-        for block in parsed_blocks([(path, dialect)], layout, block_rows):
-            yield block
-            num_read = block.first_row + len(block.source)
-        if num_read != num_arcs:
-            trouble = "is truncated" if num_read < num_arcs else "has too many lines"
-            raise InputError(f"{path} {trouble}: {num_read} arcs, but its header says {num_arcs}; copy or write it again")
-
-    return layout.open(single_stream(stream), num_arcs, readers=text_readers([path]))
+    return open_counted(path, dialect, layout, num_arcs, what="arcs", line_bytes=LINE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +61,7 @@ class _Arcs(ArrowLayout):
 
     def ids(self, values: Any, place: Place) -> Any:
         """Return the ids of an end, checked."""
-        ids = arrow_ids(values, "int64", place, self.num_vertices)
-        bad = (ids < 1) | (ids > self.largest_id)
-        if bad.any():
-            position = int(bad.argmax())
-            place.refuse(position, f"the id {ids[position]} is not within 1 .. {self.largest_id}", "correct the line or the line 'p sp'")
-        return ids
+        return ids_from_one(values, place, self.largest_id, what="id", remedy="correct the line or the line 'p sp'")
 
     def block(self, values: Callable[[str], Any], first_row: int, place_of: Callable[[str], Place] | None = None) -> EdgeBlock:
         """Return arcs, if all lines are."""

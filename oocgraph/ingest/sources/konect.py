@@ -9,11 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.sources.lines import line_blocks
+from oocgraph.ingest.sources.lines import HEADER_BYTES, line_blocks
 from oocgraph.ingest.sources.source import Request, Source
 from oocgraph.ingest.sources.text import open_text_edges
-
-HEADER_BYTES = 1 << 16
 
 
 def open_konect(path: Path, request: Request) -> Source:

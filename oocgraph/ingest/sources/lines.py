@@ -33,6 +33,9 @@ MIN_BLOCK_BYTES = 1 << 16
 ROW_BYTES = 8
 """A short row of text; turns a number of rows into a number of bytes to read."""
 
+HEADER_BYTES = 1 << 16
+"""Bytes that are looked at for a header."""
+
 LINES_BYTES = 30 << 20
 """What a block takes with all that is made of it."""
 
@@ -219,6 +222,18 @@ def line_blocks(path: Path, block_bytes: int) -> Iterator[LineBlock]:
                 return
             rest = length - cut
             buffer[:rest] = buffer[cut:length]
+
+
+def check_length(path: Path, num_bytes: int, said: str) -> None:
+    """Refuse a file that is shorter than what its header says takes at the least.
+
+    Raises
+    ------
+    InputError
+        It has fewer than so many bytes.
+    """
+    if num_bytes > most_bytes(path, size := file_bytes(path)):
+        raise InputError(f"{path} is truncated: {size} bytes, but its header says {said}; copy or write it again")
 
 
 def text_readers(paths: Sequence[Path]) -> tuple[int, int]:

@@ -6,7 +6,6 @@ and is undirected; a directed graph of it has both. ``scipy.io.mmread`` holds th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,15 @@ from typing import Any
 import pyarrow as pa
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.edges import EdgeBlock
-from oocgraph.ingest.sources.arrow_values import ArrowLayout, arrow_ids
+from oocgraph.ingest.sources.arrow_values import ArrowLayout, ids_from_one
 from oocgraph.ingest.sources.columns import fixed_layout
-from oocgraph.ingest.sources.compressed import most_bytes, open_text, read_text
+from oocgraph.ingest.sources.compressed import open_text, read_text
 from oocgraph.ingest.sources.ids import Place
-from oocgraph.ingest.sources.lines import Dialect, line_blocks, text_readers
-from oocgraph.ingest.sources.parsed_lines import parsed_blocks
-from oocgraph.ingest.sources.source import MAX_DIGITS, Request, Source, file_bytes, single_stream
+from oocgraph.ingest.sources.lines import HEADER_BYTES, Dialect, line_blocks
+from oocgraph.ingest.sources.parsed_lines import open_counted
+from oocgraph.ingest.sources.source import MAX_DIGITS, Request, Source, file_bytes
 
 VALUE_TYPES = {"pattern": None, "integer": pa.int64(), "real": pa.float64(), "double": pa.float64()}
-HEADER_BYTES = 1 << 16
 
 LINE_BYTES = 4
 """The shortest line of an entry: ``1 1`` and its end."""
@@ -40,10 +37,8 @@ class _Header:
 
 def open_matrix_market(path: Path, request: Request) -> Source:
     """Open a .mtx file, compressed or not."""
-    size = file_bytes(path)
+    file_bytes(path)
     header = _read_header(path)
-    if header.num_entries > most_bytes(path, size) // LINE_BYTES:
-        raise InputError(f"{path} is truncated: {size} bytes, but its header says {header.num_entries} entries; copy or write it again")
     value_type = VALUE_TYPES[header.field]
     available = {} if value_type is None else {"weight": "int64" if value_type == pa.int64() else "float64"}
     layout = fixed_layout(str(path), available, request, ends=("row", "column"), declared=header.num_vertices, make=_OneBased)
@@ -56,18 +51,8 @@ def open_matrix_market(path: Path, request: Request) -> Source:
         may_be_text=False,
     )
 
-    def stream(block_rows: int) -> Iterator[EdgeBlock]:
-        num_read = 0
-        for block in parsed_blocks([(path, dialect)], layout, block_rows):
-            yield block
-            num_read = block.first_row + len(block.source)
-        if num_read != header.num_entries:
-            trouble = "is truncated" if num_read < header.num_entries else "has too many lines"
-            raise InputError(f"{path} {trouble}: {num_read} entries, but its header says {header.num_entries}; copy or write it again")
-
-    return layout.open(
-        single_stream(stream), header.num_entries, directed=False if header.symmetric else None, readers=text_readers([path])
-    )
+    directed = False if header.symmetric else None
+    return open_counted(path, dialect, layout, header.num_entries, what="entries", line_bytes=LINE_BYTES, directed=directed)
 
 
 class _OneBased(ArrowLayout):
@@ -77,12 +62,9 @@ class _OneBased(ArrowLayout):
 
     def ids(self, values: Any, place: Place) -> Any:
         """Return the ids of an end, checked."""
-        ids = arrow_ids(values, "int64", place, None)
-        bad = (ids < 1) | (ids > self.num_vertices)
-        if bad.any():
-            position = int(bad.argmax())
-            place.refuse(position, f"the index {ids[position]} is not within 1 .. {self.num_vertices}", "correct the line or the sizes")
-        return ids - 1
+        largest = self.num_vertices
+        assert largest is not None
+        return ids_from_one(values, place, largest, what="index", remedy="correct the line or the sizes") - 1
 
 
 def _read_header(path: Path) -> _Header:

@@ -17,17 +17,17 @@ from oocgraph.compiled.load import load_kernels
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.columns import fixed_layout
-from oocgraph.ingest.sources.compressed import most_bytes, open_text, read_text
+from oocgraph.ingest.sources.compressed import open_text, read_text
 from oocgraph.ingest.sources.ids import Place
-from oocgraph.ingest.sources.lines import BYTE_ORDER_MARK, line_blocks, text_readers
-from oocgraph.ingest.sources.source import MAX_DIGITS, Request, Source, file_bytes, single_stream
+from oocgraph.ingest.sources.lines import BYTE_ORDER_MARK, HEADER_BYTES, check_length, line_blocks, text_readers
+from oocgraph.ingest.sources.source import Request, Source, single_stream
 from oocgraph.kernels import metis as kernels
 from oocgraph.types import Array
 
 LINE_BYTES = 2
-"""What a vertex, or an edge from one of its ends, takes at the least; a vertex may have an empty line."""
+"""What an edge takes at the least in the line of each of its vertices, beside their ends."""
 
-HEADER_BYTES, CHUNK_BYTES = 1 << 16, 1 << 20
+CHUNK_BYTES = 1 << 20
 
 WRONG = {
     kernels.STRANGE: ("there is something else than whole numbers, space and comments (%)", "correct it, or write Matrix Market"),
@@ -42,12 +42,8 @@ WRONG = {
 
 def open_metis(path: Path, request: Request) -> Source:
     """Open a .graph file, compressed or not."""
-    size = file_bytes(path)
     num_vertices, num_edges, num_skipped, is_weighted = _read_header(path)
-    if num_vertices // 2 + num_edges > most_bytes(path, size) // LINE_BYTES:
-        raise InputError(
-            f"{path} is truncated: {size} bytes, but its header says {num_vertices} vertices and {num_edges} edges; copy or write it again"
-        )
+    check_length(path, num_vertices - 1 + 2 * LINE_BYTES * num_edges, f"{num_vertices} vertices and {num_edges} edges")
     layout = fixed_layout(str(path), {"weight": "int64"} if is_weighted else {}, request, declared=num_vertices)
     load_kernels(kernels.metis_calls())
 
@@ -104,7 +100,7 @@ def _read_header(path: Path) -> tuple[int, int, int, bool]:
     words = first.decode("ascii", "replace").split()
     kind, sizes = (words[2:3] or ["0"])[0].zfill(3), words[:2] + words[3:4]
     is_known = 2 <= len(words) <= 4 and len(kind) == 3 and not kind.strip("01") and (len(words) < 4 or kind[1] == "1")
-    if not is_known or not all(size.isdigit() and len(size) < MAX_DIGITS for size in sizes):
+    if not is_known or not all(size.isdigit() and len(size) <= kernels.MOST_DIGITS for size in sizes):
         raise InputError(
             f"{path}, line {number}: {' '.join(words)!r:.60} is not 'VERTICES EDGES [FORMAT [NUMBERS]]', with which a graph of METIS "
             "begins; correct it, or the extension"

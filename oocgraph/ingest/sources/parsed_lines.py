@@ -23,7 +23,18 @@ from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.bad_lines import refuse_first_bad_line, refuse_long_line, refuse_quoted_break, refuse_quotes
 from oocgraph.ingest.sources.columns import Layout
 from oocgraph.ingest.sources.ids import Place
-from oocgraph.ingest.sources.lines import PARSE_BYTES, Dialect, LineBlock, blank_line, block_bytes_for, line_blocks, without_first_blanks
+from oocgraph.ingest.sources.lines import (
+    PARSE_BYTES,
+    Dialect,
+    LineBlock,
+    blank_line,
+    block_bytes_for,
+    check_length,
+    line_blocks,
+    text_readers,
+    without_first_blanks,
+)
+from oocgraph.ingest.sources.source import Source, single_stream
 
 PIECES_PER_THREAD = 2
 """Into how many pieces a large block is cut for each of Arrow's threads; of a few large ones no thread waits for the last."""
@@ -79,6 +90,37 @@ def parsed_blocks(files: Sequence[tuple[Path, Dialect]], layout: Layout, block_r
         for batch, block, row in row_batches(path, dialect, block_rows):
             yield _edges(batch, partial(line_place, block, first_row=row), first_row, dialect, layout)
             first_row += batch.num_rows
+
+
+def open_counted(path: Path, dialect: Dialect, layout: Layout, num_rows: int, *, what: str, line_bytes: int, **facts: Any) -> Source:
+    """Open a file whose header says how many edges follow.
+
+    Parameters
+    ----------
+    what
+        What edges are called there.
+    line_bytes
+        Bytes of the shortest line.
+    **facts
+        Attributes of `Source`.
+
+    Raises
+    ------
+    InputError
+        The file is too short for as many; there are more or fewer, which is found at its end.
+    """
+    check_length(path, line_bytes * num_rows, f"{num_rows} {what}")
+
+    def stream(block_rows: int) -> Iterator[EdgeBlock]:
+        num_read = 0
+        for block in parsed_blocks([(path, dialect)], layout, block_rows):
+            yield block
+            num_read = block.first_row + len(block.source)
+        if num_read != num_rows:
+            trouble = "is truncated" if num_read < num_rows else "has too many lines"
+            raise InputError(f"{path} {trouble}: {num_read} {what}, but its header says {num_rows}; copy or write it again")
+
+    return layout.open(single_stream(stream), num_rows, readers=text_readers([path]), **facts)
 
 
 def _edges(batch: Any, place_of: Callable[[str], Place], first_row: int, dialect: Dialect, layout: Layout) -> EdgeBlock:
