@@ -100,7 +100,7 @@ class PathsSpec(SharesSpec):
         beside |= {
             f"distances and parents of share {number}": n * (2 * itemsize + index_size) + n // 8,
             f"distances of share {number} that are sent": SLICES * sent_bytes,
-            f"pending vertices of share {number}": 3 * 8 * n,
+            f"pending vertices of share {number}": 4 * 8 * n,
             f"distances and parents of share {number}, as they are fetched": n * (2 * itemsize + 3 * index_size),
         }
         engine = BlockEngine(
@@ -208,10 +208,32 @@ class PathsShare(BlockShare):
             self._left = self.engine.pending_rows()
         changed = np.flatnonzero(values.value != self._published)
         earliest = min(int(self._buckets(one).min(initial=NONE)) for one in (self._left, changed))
-        vertices = changed[: self._most].astype(values.parent.dtype)
+        vertices = self._said(changed).astype(values.parent.dtype)
         distance = values.value[vertices]
         self._published[vertices] = distance
         return Found(PathsSlice(vertices, distance, values.parent[vertices], earliest), work)
+
+    def _said(self, changed: Array) -> Array:
+        """Return changed vertices, ascending, that are said at once: of those at one distance none before its parent.
+
+        A share that knew the child alone could find the parent as the child's child, along edges of weight 0.
+        """
+        assert self._values is not None
+        first, value, parent = changed[: self._most], self._values.value, self._values.parent
+        if first.size == changed.size:
+            return first
+        up = parent[first]
+        is_later = (up > first[-1]) & (value[up] == value[first]) & (value[up] != self._published[up])
+        if not is_later.any():
+            return first
+        up = np.minimum(np.searchsorted(changed, parent[changed]), changed.size - 1)
+        has_parent = (changed[up] == parent[changed]) & (value[changed[up]] == value[changed]) & (changed[up] != changed)
+        up[~has_parent] = np.flatnonzero(~has_parent)
+        depth = has_parent.astype(np.int32)
+        for _ in range(changed.size.bit_length()):  # twice as far each time
+            depth += depth[up]
+            up = up[up]
+        return np.sort(changed[np.argsort(depth, kind="stable")[: self._most]])
 
     def _buckets(self, vertices: Array) -> Array:
         """Buckets of vertices: (n,) int32."""

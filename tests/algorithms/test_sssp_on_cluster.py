@@ -79,6 +79,18 @@ def test_few_distances_are_sent_at_once(threads_client, tmp_path, monkeypatch):
     np.testing.assert_array_equal(found.distance, sssp(store, 0, resources=Resources(client=False)).distance)
 
 
+@pytest.mark.usefixtures("small_blocks")
+def test_edges_without_length_of_which_few_are_sent_at_once(threads_client, tmp_path, monkeypatch):
+    """No share hears of a vertex before it hears of the parent that is as far, and makes the parent the vertex's child."""
+    monkeypatch.setattr(worker_paths, "most_sent", lambda *_: 8)
+    rng = np.random.default_rng(33)
+    source, target = rng.integers(0, 100, (2, 400))
+    store = oocgraph.build_csr((source, target, rng.choice([0, 0, 1, 2], 400)), tmp_path / "g", weight="weight", directed=False)
+    with setting("exchange", "messages"):
+        for vertex in source[:3].tolist():
+            oocgraph.verify_sssp(store, sssp(store, vertex, client=threads_client, resources=Resources(num_partitions=2)))
+
+
 @pytest.mark.usefixtures("way")
 def test_distances_of_63_bits_and_those_that_do_not_fit(threads_client, tmp_path):
     long = pd.DataFrame({"source": [1, 2, 3], "target": [2, 3, 4], "weight": [2**31, 2**31, 5]})
