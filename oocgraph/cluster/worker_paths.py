@@ -159,8 +159,14 @@ class PathsShare(BlockShare):
         """See `BlockShare`."""
         assert self._values is not None
         value, parent = self._values.value.copy(), self._values.parent.copy()
-        locked = np.flatnonzero(parent == self._values.busy)  # a worker was lost meanwhile: which distance they have is not known
-        value[locked], parent[locked] = self._unreached, no_parent(parent.dtype)
+        is_lost = parent == self._values.busy  # a worker was lost meanwhile: which distance they have is not known
+        if is_lost.any():
+            reached = np.flatnonzero(~is_lost & (value != self._unreached))
+            up = parent[reached]
+            while (hangs := is_lost[up] & (value[up] == value[reached])).any():  # by edges of weight 0: a child may become the parent
+                is_lost[reached[hangs]] = True
+                reached, up = reached[~hangs], up[~hangs]
+            value[is_lost], parent[is_lost] = self._unreached, no_parent(parent.dtype)
         return PathsTable(value, parent)
 
     def begin(self, before: Sequence[PathsTable]) -> Found:

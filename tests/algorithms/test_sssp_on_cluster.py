@@ -13,8 +13,11 @@ from oocgraph import ArgumentError, BudgetError, Resources, sssp
 from oocgraph.cluster import supersteps, worker_paths
 from oocgraph.config import setting
 from oocgraph.engine import blocks
+from oocgraph.engine.blocks import new_values
+from oocgraph.kernels.relax import SHORTEST
 from oocgraph.memory import host_bytes
 from oocgraph.store.graph import open_graph
+from oocgraph.types import no_parent
 from tests.stores import rewrite
 
 
@@ -89,6 +92,18 @@ def test_edges_without_length_of_which_few_are_sent_at_once(threads_client, tmp_
     with setting("exchange", "messages"):
         for vertex in source[:3].tolist():
             oocgraph.verify_sssp(store, sssp(store, vertex, client=threads_client, resources=Resources(num_partitions=2)))
+
+
+def test_what_hangs_on_a_vertex_that_a_lost_worker_had_locked_is_found_again():
+    """Along edges of weight 0: one of them may else be found to be the parent of the vertex that it comes from."""
+    none, unreached = no_parent(np.dtype(np.uint32)), SHORTEST["narrow"][1]
+    values = new_values(np.array([0, 7, 7, 7, 9], np.int32), np.array([0, 0, 1, 2, 3], np.uint32), unreached)
+    values.parent[1] = values.busy
+    share = object.__new__(worker_paths.PathsShare)
+    share._values, share._unreached = values, unreached
+    found = share.table()
+    assert found.distance.tolist() == [0, unreached, unreached, unreached, 9]
+    assert found.parent.tolist() == [0, none, none, none, 3]
 
 
 @pytest.mark.usefixtures("way")
