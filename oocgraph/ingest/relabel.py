@@ -133,10 +133,10 @@ def _rename_through_bins(clean: CleanEdges, dealer: _Dealer, job: Job) -> None:
 
 
 def _narrow(block: Records, col_bits: int, most_rows: int) -> Iterator[Records]:
-    """Cut sorted records where their rows span more than `most_rows`."""
+    """Cut sorted records where their rows span more than `most_rows`; what was yielded may be overwritten."""
     keys, start = block[0], 0
     while start < keys.size:
         limit = ((int(keys[start]) >> col_bits) + most_rows) << col_bits
-        stop = int(np.searchsorted(keys, np.uint64(limit))) if limit < 1 << 64 else keys.size
+        stop = start + int(np.searchsorted(keys[start:], np.uint64(limit))) if limit < 1 << 64 else keys.size
         yield tuple(values[start:stop] for values in block)
         start = stop

@@ -76,6 +76,16 @@ def test_store_equals_reference(tmp_path, tiny_sizes, graph, directed, keep, ord
     assert_same_store(tmp_path / "a", tmp_path / "b")
 
 
+@pytest.mark.parametrize("directed", [False, True])
+def test_blocks_whose_rows_span_many_slices_of_vertices(tmp_path, tiny_sizes, directed):
+    """Of few edges among many ids: each slice is renamed in its place, before the next one of the block is looked for."""
+    src, dst = np.random.default_rng(7).integers(0, 20_000, (2, 900))
+    reference_build(src, dst, tmp_path / "a", directed=directed)
+    tiny_sizes(capacity=3000, block_rows=1000)
+    every_knob.build(ArraySource(src, dst, num_rows=900), tmp_path / "b", directed=directed)
+    assert_same_store(tmp_path / "a", tmp_path / "b")
+
+
 def words_of(n, seed=0):
     """Distinct strings, some of them empty, prefixes of others, or not ASCII."""
     pool = ["", "a", "aa", "a\0b", "é", "z" * 300, "http://example.org/very/long/common/prefix/"]
