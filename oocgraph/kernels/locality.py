@@ -26,11 +26,16 @@ SLOTS = 16
 
 @nb.njit(nogil=True, cache=True)
 def sow(level: Any, cell: Any, mask: Any, first_cell: Any) -> Any:
-    """Begin a cell at each open vertex whose hash has no bit of `mask`; returns the number of cells then."""
+    """Begin a cell at each open vertex whose hash has no bit of `mask`; returns the number of cells then.
+
+    Vertices are counted without those that have no edge: how many of these there are depends on how ids were numbered.
+    """
+    position = 0
     for v in range(level.size):
-        if level[v] == OPEN and not splitmix64(v) & np.uint64(mask):
+        if level[v] == OPEN and not splitmix64(position) & np.uint64(mask):
             level[v], cell[v] = 0, first_cell
             first_cell += 1
+        position += level[v] != UNUSED
     return first_cell
 
 

@@ -89,6 +89,17 @@ def test_the_store_does_not_depend_on_budget_threads_or_order(tmp_path, streets)
         np.testing.assert_array_equal(first.read(name), second.read(name))
 
 
+def test_ids_with_gaps_have_one_order(tmp_path):
+    """A range with gaps is used as it is, or its ids are numbered: builds in memory and on disk choose by themselves."""
+    ids = np.sort(np.random.default_rng(1).choice(1 << 16, 300, replace=False))
+    source, target = ids[np.arange(299)], ids[np.arange(1, 300)]
+    with setting("vertex-order", "locality"):
+        stored, held = oocgraph.build_csr((source, target), tmp_path / "gaps"), oocgraph.build_csr((source, target))
+        numbered = oocgraph.build_csr((np.arange(299), np.arange(1, 300)), tmp_path / "numbered")
+    for store in (held, numbered):
+        np.testing.assert_array_equal(store.read("out/indices"), stored.read("out/indices"))
+
+
 @pytest.mark.parametrize(("edges", "chosen"), [("grid", "locality"), ("star", "degree"), ("dense", "degree"), ("none", "degree")])
 def test_auto_takes_it_where_degrees_are_low_and_alike(tmp_path, edges, chosen):
     ends = {
