@@ -200,7 +200,9 @@ class InputRows:
         keys, *values = files.read(index, self.workers.scratch)
         files.remove(index)
         if values:
-            order = np.argsort(keys, kind="stable")
+            # blocks that cut parallel edges come in any order
+            is_simple = self.store.attributes.parallel_edges is False
+            order = np.argsort(keys, kind="stable") if is_simple else np.lexsort((values[0], keys))
             return _low_halves(keys)[order], values[0][order]
         keys.sort()
         return _low_halves(keys).copy(), None

@@ -113,6 +113,23 @@ def test_sg_in_store_order(case, tmp_path):
         np.testing.assert_array_equal(neighbours, store.read(f"{group}/indices"))
 
 
+@pytest.mark.parametrize("extension", [".npz", ".wsg"])
+def test_parallel_edges_have_one_order_wherever_blocks_are_cut(tmp_path, monkeypatch, extension):
+    """Their values ascend, as they are stored: threads deal blocks to temporary files in any order."""
+    rng = np.random.default_rng(3)
+    edges = (*rng.integers(0, 9, (2, 700)), rng.integers(0, 1000, 700))
+    graph = build_csr(edges, tmp_path / "g.zarr", duplicates="keep")
+    found = []
+    for entries in (1, 97, 1 << 20):
+        monkeypatch.setattr(ordered_rows, "BLOCK_ENTRIES", entries)
+        export_graph(graph, tmp_path / f"{entries}{extension}", resources=Resources(threads=4))
+        if extension == ".npz":
+            matrix = sp.load_npz(tmp_path / f"{entries}.npz")
+            np.testing.assert_array_equal(matrix.data, graph.to_scipy().data)
+        found.append((tmp_path / f"{entries}{extension}").read_bytes() if extension == ".wsg" else matrix.data.tobytes())
+    assert found[0] == found[1] == found[2]
+
+
 def test_npz_and_to_scipy(case, tmp_path):
     """`scipy.sparse.load_npz` reads it; the matrix in memory is the same."""
     store, ids, (indptr, indices) = case
