@@ -174,9 +174,9 @@ def reached(result, ids):
     return {one: found.get(one, -1) for one in ids}
 
 
-def main():
+def main(compare, description):
     """Compare as many draws as are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("number", type=int)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
@@ -187,4 +187,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(compare, __doc__)

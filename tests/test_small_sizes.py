@@ -1,10 +1,16 @@
-"""Some draws of `tests.small_sizes`."""
+"""Some draws of `tests.small_sizes` and `tests.small_sizes_builds`."""
 
 import pytest
 
+from tests import small_sizes_builds
 from tests.small_sizes import compare
 
 
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_small_sizes_change_no_answer(tmp_path, seed):
     assert compare(seed, tmp_path) == []
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_small_sizes_change_no_store_and_no_file(tmp_path, seed):
+    assert small_sizes_builds.compare(seed, tmp_path) == []
