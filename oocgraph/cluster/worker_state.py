@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -192,6 +193,7 @@ class WorkerState(ShardCache):
         self._forget(spec.search, partition)
         del found  # its state's memory is lent to the next one
         store = SearchStore.open(spec.result_store)
+        runtime.on_phase = partial(self._phase, spec, partition, spec.last_step)  # until now that of the search before
         if spec.last_step < 0:
             state = runtime.start(spec.sources)
         else:
@@ -216,13 +218,7 @@ class WorkerState(ShardCache):
         device: int,
     ) -> Taken:
         state, spec = running.state, running.spec
-
-        def at(phase: str) -> None:
-            self.refuse_late(spec.lease)
-            self.refuse_late(spec.search)
-            self._at(phase, index, partition)
-
-        runtime.on_phase = at
+        runtime.on_phase = at = partial(self._phase, spec, partition, index)
         runtime.channel, runtime.take_over_share = self._channels.get((spec.search, partition)), spec.options.take_over
         try:
             part = runtime.step(state, spec.options, list(parts) or None)
@@ -247,6 +243,12 @@ class WorkerState(ShardCache):
             "iterations": [_row(one) for one in state.log.drain()],
         }
         return Taken(part, report)
+
+    def _phase(self, spec: SearchSpec, partition: int, index: int, phase: str) -> None:
+        """Note that a phase of a step begins, unless the search has left this worker."""
+        self.refuse_late(spec.lease)
+        self.refuse_late(spec.search)
+        self._at(phase, index, partition)
 
     def finish(self, search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
         """Write levels and parents of the partition's vertices to the result store; returns metrics of the search."""

@@ -15,6 +15,8 @@ from distributed import Client
 import oocgraph
 from oocgraph import Resources
 from oocgraph.cluster.searches import ClusterRuntime
+from oocgraph.config import setting
+from oocgraph.engine import part
 from oocgraph.engine.local import LocalRuntime
 from oocgraph.engine.shard_plan import ShardPlan
 from oocgraph.errors import CorruptStoreError, OocGraphError, VertexNotFoundError
@@ -24,6 +26,7 @@ from oocgraph.store.graph import open_graph
 from oocgraph.store.search_store import SearchStore
 from oocgraph.types import LEVEL_UNREACHED
 from oocgraph.verify import verify_bfs
+from tests.cluster import clusters
 from tests.engine.parts import cramped
 from tests.graphs import GRAPHS, compressed, directed_original, empty, hubs, path_graph, strings, undirected
 from tests.reference_build import reference_build
@@ -67,6 +70,26 @@ def test_levels_are_those_of_one_process(graph, partitions, tmp_path, threads_cl
             judge(store, oocgraph.bfs(store, runtime=runtime, **options), oocgraph.bfs(store, runtime=local, **options))
     gc.collect()
     assert not list(tmp_path.glob(".oocgraph-*"))
+
+
+def test_a_search_is_resumed_with_a_runtime_that_another_has_used(kron, tmp_path, threads_client, monkeypatch):
+    """To make its state again pages are read, which the search before has no say in."""
+    store, _ = kron
+    monkeypatch.setattr(ShardPlan, "residency", ShardPlan.residency)  # is put back
+    clusters.cramp(0)
+    source, path = int(store.ids_of(0)[0]), tmp_path / "search.zarr"
+    monkeypatch.setattr(part, "QUEUE_CAPACITY", 40)
+    monkeypatch.setattr(part, "FEW_VERTICES", 40)  # so that levels are in logs
+
+    def stop(phase, done, total):
+        if phase == "level" and done > 1:
+            raise KeyboardInterrupt
+
+    with setting("exchange", "messages"), ClusterRuntime.open(store, client=threads_client) as runtime:
+        with pytest.raises(KeyboardInterrupt):
+            oocgraph.bfs(store, source, runtime=runtime, result_store=path, progress=stop)
+        oocgraph.bfs(store, source, runtime=runtime)
+        verify_bfs(store, oocgraph.bfs(store, source, runtime=runtime, resume=path))
 
 
 @pytest.mark.one_in(3)
