@@ -50,8 +50,13 @@ def ranking_on(
         budget.reserve("ranks", vector_bytes(store, column, num_floats=1))
     personalization = begin()
     strength = strength_of(store, budget, column, options.resources.num_threads)
+
+    def vectors() -> RankVectors:
+        held = [opened.held_on_device(number) for number in range(len(devices))]
+        return RankVectors(devices, store.num_rows, device_rooms(devices, opened, requested), held)
+
     with (
-        opened.on_devices("ranks", lambda: RankVectors(devices, store.num_rows, device_rooms(devices, opened, requested))),
+        opened.on_devices("ranks", vectors),
         stored_on(
             devices, store, opened, budget, transpose=True, column=column, dtype=np.dtype(np.float64), semiring=ring, requested=requested,
             whole_rows=True, repeats=True,

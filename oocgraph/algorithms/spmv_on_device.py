@@ -158,9 +158,10 @@ def _opened(
 ) -> DeviceMatrix:  # fmt: skip
     """Bring a matrix to devices, with room for as many vectors, or for one where the devices or the host lack that."""
     limits, kind = device_rooms(devices, opened, requested), device_dtype(dtype, semiring)
+    held = [opened.held_on_device(number) for number in range(len(devices))]
 
     def charged(width: int) -> DeviceMatrix | None:
-        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, width=width, **options)
+        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, device_held=held, width=width, **options)
         if width > found.most_width:
             return None
         found.charge(budget, hold=options["keep"])

@@ -58,6 +58,8 @@ class DeviceMatrix(Closing):
         Which values are needed; see `DeviceShare`.
     device_limits
         Bytes of each device's memory that may be held.
+    device_held
+        Bytes that others hold of each budget that a limit is left of; by default none.
     read, keep, width, host_indices, first_indices
         As for `DeviceShare`; the last of the first device.
     whole_rows
@@ -90,9 +92,9 @@ class DeviceMatrix(Closing):
 
     def __init__(
         self, devices: Sequence[Device], matrix: Any, dtype: np.dtype[Any], semiring: Semiring, *, device_limits: Sequence[int],
-        read: Read | None = None, keep: bool = False, width: int = 1, first_indices: Array | None = None,
-        host_indices: Array | None = None, whole_rows: bool = False, cores: Mapping[int, Sequence[int]] | None = None,
-        bounds: Sequence[int] | None = None,
+        device_held: Sequence[int] | None = None, read: Read | None = None, keep: bool = False, width: int = 1,
+        first_indices: Array | None = None, host_indices: Array | None = None, whole_rows: bool = False,
+        cores: Mapping[int, Sequence[int]] | None = None, bounds: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
         (whole,) = balanced_partition(matrix, 1)
         nodes = topology_of_devices([device.bus_id for device in devices])
@@ -105,9 +107,9 @@ class DeviceMatrix(Closing):
         def planned(g: int) -> DeviceShare:
             device, own = order[g], _part_of(whole, g, len(order), whole_rows=whole_rows, bounds=bounds)
             return DeviceShare(
-                devices[device], own, dtype, semiring, device_limit=device_limits[device], read=read, keep=keep, width=width,
-                beside_bytes=reduces, first_indices=first_indices if device == 0 else None, host_indices=host_indices,
-                cores=near.get(device),
+                devices[device], own, dtype, semiring, device_limit=device_limits[device],
+                device_held=0 if device_held is None else device_held[device], read=read, keep=keep, width=width, beside_bytes=reduces,
+                first_indices=first_indices if device == 0 else None, host_indices=host_indices, cores=near.get(device),
             )  # fmt: skip
 
         with Pool(len(order), "oocgraph-cut") as pool:

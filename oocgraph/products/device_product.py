@@ -82,6 +82,8 @@ class DeviceShare:
         Which values are needed: all of its like (boolean or not, with values or without) may be computed.
     device_limit
         Bytes of the device's memory that may be held.
+    device_held
+        Bytes that its user holds of the budget that `device_limit` is left of; a refusal names both together.
     read
         Brings a piece into memory; by default it is there.
     keep
@@ -123,9 +125,9 @@ class DeviceShare:
     kernels: GpuProductKernels
 
     def __init__(
-        self, device: Device, part: Any, dtype: np.dtype[Any], semiring: Semiring, *, device_limit: int, read: Read | None = None,
-        keep: bool = False, width: int = 1, beside_bytes: int = 0, first_indices: Array | None = None, host_indices: Array | None = None,
-        cores: Sequence[int] | None = None,
+        self, device: Device, part: Any, dtype: np.dtype[Any], semiring: Semiring, *, device_limit: int, device_held: int = 0,
+        read: Read | None = None, keep: bool = False, width: int = 1, beside_bytes: int = 0, first_indices: Array | None = None,
+        host_indices: Array | None = None, cores: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
         self.device, self.part, self.dtype, self.width, self.bytes_requested = device, part, np.dtype(dtype), width, 0
         self._semiring, self._read, self._limit = semiring, read or (lambda piece, buffers: piece), device_limit
@@ -156,10 +158,11 @@ class DeviceShare:
         self._worker = Pool(1, "oocgraph-device", partial(stay_on, cores))
         self._readers = Pool(max(1, self.num_slots), "oocgraph-fill", partial(stay_on, cores))
         if self.device_bytes > device_limit:
+            beside = f" beside {format_bytes(device_held)} that are held" if device_held else ""
             raise BudgetError(
                 f"a product on {device.name} needs {format_bytes(self.device_bytes)} of device memory (vectors {format_bytes(vectors)}, "
-                f"{self.num_slots} pieces of the matrix) but may hold {format_bytes(device_limit)}; raise device_memory_budget "
-                f"to at least {-(-self.device_bytes >> 20)}M, or use device='cpu'"
+                f"{self.num_slots} pieces of the matrix){beside} but may hold {format_bytes(max(0, device_limit))}; raise "
+                f"device_memory_budget to at least {-(-(self.device_bytes + device_held) >> 20)}M, or use device='cpu'"
             )
 
     @property

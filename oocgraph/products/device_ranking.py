@@ -49,11 +49,13 @@ class RankVectors:
         Of the graph: any device may have all rows.
     rooms
         Bytes of each device that may be held.
+    held
+        Bytes of each that others hold. Where they hold none, the matrix that is planned beside the vectors refuses both together.
 
     Raises
     ------
     BudgetError
-        The vectors do not fit.
+        The vectors do not fit beside what others hold.
     """
 
     host_bytes = 0
@@ -62,12 +64,12 @@ class RankVectors:
     is_allocated = False
     """Whether the vectors are there: they are allocated when the iterations begin."""
 
-    def __init__(self, devices: Sequence[Device], num_vertices: int, rooms: Sequence[int]) -> None:
+    def __init__(self, devices: Sequence[Device], num_vertices: int, rooms: Sequence[int], held: Sequence[int]) -> None:
         each = NUM_VECTORS * 8 * num_vertices + PARTIAL_BYTES
-        for device, room in zip(devices, rooms, strict=True):
-            if each > room:
+        for device, room, own in zip(devices, rooms, held, strict=True):
+            if each > room and own:
                 raise BudgetError(
-                    f"ranks on {device.name} need {format_bytes(each)} of device memory but may hold {format_bytes(room)}; raise "
+                    f"ranks on {device.name} need {format_bytes(each)} of device memory but may hold {format_bytes(max(0, room))}; raise "
                     "device_memory_budget, or use device='cpu'"
                 )
         self.device_bytes = dict.fromkeys(range(len(devices)), each)

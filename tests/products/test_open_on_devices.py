@@ -345,7 +345,7 @@ def test_room_for_ranks_is_free_until_they_are_there(kron):
     device, opened = CpuDevice(), Unopened(1 << 30)
     _others = device.empty(device.total_bytes - (10 << 20), np.uint8)
     rooms = device_rooms([device], opened, None)
-    with opened.on_devices("ranks", lambda: RankVectors([device], kron.num_rows, rooms)):
+    with opened.on_devices("ranks", lambda: RankVectors([device], kron.num_rows, rooms, [0])):
         beside = device_rooms([device], opened, None)[0]
         assert opened.held_on_device(0) + beside <= rooms[0]
         with opened.on_devices("a matrix", lambda: SimpleNamespace(device_bytes={0: 1 << 20}, is_allocated=True, close=device.close)):
@@ -365,8 +365,23 @@ def test_ranks_of_a_graph_larger_than_the_device(given, kron, monkeypatch):
     assert all(step.bytes_requested >= found.edge_bytes - found.kept_bytes for step in found.steps)
     assert device.peak_bytes <= 70_000
     assert (device.allocated_bytes, device.pinned_bytes) == (0, 0)
-    with pytest.raises(BudgetError, match=r"ranks on CPU \(shim\) need .* device_memory_budget"):
+    with pytest.raises(BudgetError, match=r"CPU \(shim\) needs .* beside .* that are held .* device_memory_budget"):
         pagerank(kron, resources=Resources(device="cuda", device_memory_budget=9_000))
+
+
+@pytest.mark.parametrize("budget", [70_000, 1_200_000])
+def test_the_budget_that_a_refusal_of_ranks_names_holds_them(given, tmp_path, budget):
+    """Matrix and vectors together, whichever does not fit."""
+    graph = generate_kronecker(12, tmp_path / "g.zarr")
+    given(CpuDevice())
+    with pytest.raises(BudgetError, match=r"device_memory_budget to at least \d+M") as refused:
+        pagerank(graph, resources=Resources(device="cuda", device_memory_budget=budget))
+    named = int(str(refused.value).rpartition("at least ")[2].partition("M")[0]) << 20
+    assert named > budget
+    (device,) = given(CpuDevice(total_bytes=named))
+    found = pagerank(graph, tol=0, max_iter=2, resources=Resources(device="cuda", device_memory_budget=named))
+    close(found.rank, pagerank(graph, tol=0, max_iter=2, resources=ON_PROCESSOR).rank)
+    assert device.peak_bytes <= named
 
 
 @pytest.fixture
