@@ -69,7 +69,7 @@ def bench_components(**options: Any) -> None:
     ratio_to_peer_1 is the median over the rounds of our seconds by the peer's, which holds the graph in memory; of GAPBS, peer 2 is on
     the degree-ordered graph. plane_bytes are read in order; list_fraction is what was read beside them, by all edge bytes.
     """
-    run_benchmark("components", **options)
+    run_benchmark("analysis", name="components", **options)
 
 
 @click.command("pagerank")

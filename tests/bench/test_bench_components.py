@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from oocgraph import OocGraphError, build_csr, generate_kronecker
-from oocgraph.bench.components import bench_components
+from oocgraph.bench.analysis import bench_analysis
 from oocgraph.cli import cli
 from oocgraph.types import ignore_progress
 
@@ -27,7 +27,7 @@ def store(tmp_path_factory):
 
 
 def measured(store, **options):
-    return bench_components(store, num_rounds=2, progress=ignore_progress, threads=1, **options)
+    return bench_analysis(store, "components", num_rounds=2, progress=ignore_progress, threads=1, **options)
 
 
 @pytest.mark.parametrize("directed", [False, True])
