@@ -88,9 +88,7 @@ if TYPE_CHECKING:
     from oocgraph.store.graph import CSRStore, open_graph
     from oocgraph.store.partitions import Partitions, open_partitions
     from oocgraph.verify import Validation, verify_bfs
-    from oocgraph.verify_connectivity import verify_components
-    from oocgraph.verify_paths import verify_sssp
-    from oocgraph.verify_peeling import verify_cores
+    from oocgraph.verify_results import verify_components, verify_cores, verify_sssp
 
 __version__ = "0.1.0"
 
@@ -287,9 +285,9 @@ _HOMES = {
     "transitivity": "oocgraph.algorithms.triangles",
     "triangles": "oocgraph.algorithms.triangles",
     "verify_bfs": "oocgraph.verify",
-    "verify_components": "oocgraph.verify_connectivity",
-    "verify_cores": "oocgraph.verify_peeling",
-    "verify_sssp": "oocgraph.verify_paths",
+    "verify_components": "oocgraph.verify_results",
+    "verify_cores": "oocgraph.verify_results",
+    "verify_sssp": "oocgraph.verify_results",
 }
 
 

@@ -33,7 +33,7 @@ LAYERS = [
     {"external_sort"},
     {"partition", "sparse", "ingest", "export"},
     {"results"},
-    {"verify", "verify_connectivity", "verify_paths", "verify_peeling", "exchange", "subgraph", "plan"},
+    {"verify", "verify_results", "exchange", "subgraph", "plan"},
     {"engine"},
     {"parts", "products"},
     {"cluster"},
@@ -189,15 +189,10 @@ def test_verify_shares_no_code_with_what_it_judges():
     assert not verifier & search - shared, "the verifier and the search share kernels"
 
 
-def test_the_verifier_of_components_shares_no_code_with_what_it_judges():
-    """Neither the algorithm nor its kernels are reachable from it."""
-    assert not {"algorithms.components", "engine.forest", "kernels.components"} & reachable("verify_connectivity")
-
-
-@pytest.mark.parametrize("verifier", ["verify_paths", "verify_peeling"])
-def test_verifiers_of_what_is_worked_on_in_blocks_share_no_code_with_it(verifier):
-    """Neither the algorithm nor its kernels are reachable from it."""
-    assert not {"algorithms.sssp", "algorithms.cores", "engine.blocks", "kernels.blocks", "kernels.relax"} & reachable(verifier)
+def test_the_verifiers_of_other_results_share_no_code_with_what_they_judge():
+    """Neither the algorithms nor their kernels are reachable from them."""
+    judged = {"algorithms.components", "engine.forest", "kernels.components", "algorithms.sssp", "algorithms.cores"}
+    assert not (judged | {"engine.blocks", "kernels.blocks", "kernels.relax"}) & reachable("verify_results")
 
 
 HEAVY = ["dask", "distributed", "zarr", "numba", "pyarrow", "cupy", "scipy", "pandas", "matplotlib"]

@@ -24,7 +24,7 @@ from oocgraph.errors import ValidationError
 from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Progress
-from oocgraph.verify_connectivity import verify_components
+from oocgraph.verify_results import verify_components
 
 SOURCES = 16
 """Vertices from which an analysis searches, where the time of one counts."""

@@ -33,8 +33,7 @@ from oocgraph.store.input_order import input_positions
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Progress
 from oocgraph.verify import verify_bfs
-from oocgraph.verify_paths import verify_sssp
-from oocgraph.verify_peeling import verify_cores
+from oocgraph.verify_results import verify_cores, verify_sssp
 
 LEAST = re.compile(r"memory_budget to at least (\d+)M")
 

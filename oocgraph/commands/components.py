@@ -51,13 +51,13 @@ def components(
     from oocgraph.results.histogram import sizes_bytes
     from oocgraph.store.graph import open_graph
     from oocgraph.store.views import view_of
-    from oocgraph.verify_connectivity import verification_bytes, verify_components
+    from oocgraph.verify_results import components_bytes, verify_components
 
     place.check()
     store = view_of(open_graph(graph, check_pages=check_pages), where=where)
     check_result_path(out, overwrite=overwrite)
     with running(resources, place) as run:
-        following = max(sizes_bytes(store.num_rows), verification_bytes(store) if validate else 0)
+        following = max(sizes_bytes(store.num_rows), components_bytes(store) if validate else 0)
         there = on_processor(run.resources, {"where": where})
         result = find_components(store, there, progress=run.progress, following_bytes=following)
         run.finish(result, out, overwrite=overwrite, verify=partial(verify_components, store.stored) if validate else None)

@@ -50,14 +50,14 @@ def core(
     """
     from oocgraph.algorithms.cores import check_task, find_cores
     from oocgraph.store.graph import open_graph
-    from oocgraph.verify_peeling import verification_bytes, verify_cores
+    from oocgraph.verify_results import cores_bytes, verify_cores
 
     place.check()
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     check_task(store, schedule, is_on_cluster=place.is_cluster)
     with running(resources, place) as run:
-        following = verification_bytes(store) if validate else 0
+        following = cores_bytes(store) if validate else 0
         result = find_cores(store, schedule, run.resources, progress=run.progress, following_bytes=following)
         run.finish(result, out, overwrite=overwrite, verify=partial(verify_cores, store) if validate else None)
     emit(run.fields(result), as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))

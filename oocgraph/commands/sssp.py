@@ -68,7 +68,7 @@ def sssp(
     from oocgraph.store.graph import open_graph
     from oocgraph.store.vertices import VertexIds
     from oocgraph.store.views import view_of
-    from oocgraph.verify_paths import verification_bytes, verify_sssp
+    from oocgraph.verify_results import paths_bytes, verify_sssp
 
     place.check()
     if place.is_cluster:
@@ -79,7 +79,7 @@ def sssp(
     task = Task(source_ids[0] if len(source_ids) == 1 else source_ids, weight, schedule, delta, target, distance_limit)
     column = checked_task(store, task, is_on_cluster=place.is_cluster)
     with running(resources, place) as run:
-        following = verification_bytes(store, column) if validate else 0
+        following = paths_bytes(store, column) if validate else 0
         there = on_processor(run.resources, {"where": where, "reverse": store.reverse})
         result = find_paths(store, task, there, progress=run.progress, following_bytes=following)
         run.finish(result, out, overwrite=overwrite, verify=partial(verify_sssp, store.stored) if validate else None)

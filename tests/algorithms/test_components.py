@@ -19,7 +19,7 @@ from oocgraph.memory import host_bytes
 from oocgraph.store import edge_masks
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
-from oocgraph.verify_connectivity import verify_components
+from oocgraph.verify_results import verify_components
 from tests.reference_build import reference_build
 from tests.stores import rewrite
 
