@@ -6,6 +6,7 @@ In: a store, a device, a budget of its memory and one of the host's. Out: a `Sha
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ from oocgraph.engine.shard import Shard, close_files
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.rows import Planes, RowLookup
 from oocgraph.memory import SLACK_BYTES, Budget, format_bytes, page_cache_bytes
-from oocgraph.plan.device_residency import DeviceSizes, host_least_bytes, plan_device_residency
+from oocgraph.plan.device_residency import host_least_bytes, plan_device_residency
+from oocgraph.plan.residency import GraphSizes
 from oocgraph.pool import Pool
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
@@ -138,17 +140,10 @@ def load_device_graph(
     return Shard(held[0], held[-1], residency, time.perf_counter() - began)
 
 
-def device_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any]) -> DeviceSizes:
+def device_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any]) -> GraphSizes:
     """Return what the plan needs to know of a whole graph; `lookups` are those of the groups without explicit row starts."""
     sizes = host.graph_sizes(store, indices, lookups)
-    return DeviceSizes(
-        num_vertices=sizes.num_vertices,
-        itemsize=sizes.itemsize,
-        num_edges=sizes.num_edges,
-        lookup_bytes=sizes.indptr_bytes + sum(part.nbytes for lookup in lookups.values() for part in lookup) + 4096,
-        plane_edges=sizes.plane_edges,
-        skew=sizes.skew,
-    )
+    return replace(sizes, lookup_bytes=sizes.indptr_bytes + sum(part.nbytes for lookup in lookups.values() for part in lookup) + 4096)
 
 
 def _load(

@@ -19,7 +19,7 @@ from oocgraph.engine.shard import Adjacency, Shard
 from oocgraph.engine.shard_plan import Loading, ShardPlan
 from oocgraph.kernels import partition as kernels
 from oocgraph.partition.vertex_partition import VertexPartition
-from oocgraph.plan.device_residency import DeviceResidency, DeviceSizes, host_least_bytes, plan_device_residency, whole_pages
+from oocgraph.plan.device_residency import DeviceResidency, host_least_bytes, plan_device_residency, whole_pages
 from oocgraph.plan.residency import MIN_CACHE_SLOTS, SLOT_BYTES, GraphSizes, Residency
 from oocgraph.pool import Pool
 from oocgraph.store.arrays import StoredArray
@@ -74,21 +74,13 @@ class DevicePartPlan(ShardPlan):
         sizes = super().sizes()
         return replace(sizes, part_bytes=(sizes.part_bytes or 0) + host_bytes(self.store.num_rows, self.num_owned))
 
-    def device_sizes(self) -> DeviceSizes:
+    def device_sizes(self) -> GraphSizes:
         """Return what it needs to know of the device's."""
-        sizes, n = super().sizes(), self.store.num_rows
+        n = self.store.num_rows
         own = 24 * self.lookup.first.size if self.lookup is not None else 8 * (self.num_owned + 1)
         explicit = self.store.attributes.directed or not self.sorted
         every = 8 * (n + 1) if explicit else 24 * max(1, self.store.degree_classes[0].size)
-        return DeviceSizes(
-            num_vertices=n,
-            itemsize=sizes.itemsize,
-            num_edges=sizes.num_edges,
-            lookup_bytes=own + every + PAGE_BYTES,
-            plane_edges=sizes.plane_edges,
-            skew=sizes.skew,
-            num_owned=self.num_owned,
-        )
+        return replace(super().sizes(), lookup_bytes=own + every + PAGE_BYTES, num_owned=self.num_owned)
 
     def residency_in(self, host: Share, device: Share) -> DevicePartResidency:
         """Divide shares of both memories.

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from oocgraph.errors import BudgetError
 from oocgraph.memory import enough_memory, format_bytes
-from oocgraph.plan.residency import ROAD_DEGREE, SKEWED
+from oocgraph.plan.residency import ROAD_DEGREE, SKEWED, GraphSizes
 from oocgraph.types import PAGE_BYTES
 
 PLANE_ALIGNMENT = 32
@@ -54,35 +54,6 @@ HOST_ROW_BYTES = 16
 
 NUM_RESULTS = 2
 """Results that stay in the page-locked memory that the device has written them to: the one that the caller has still, and the next."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceSizes:
-    """What the plan needs to know of a graph, or of a partition of it.
-
-    Attributes
-    ----------
-    num_vertices, itemsize
-        Vertices with edges; bytes of a neighbour id.
-    num_edges
-        Stored entries of each group that a search reads: one (undirected) or two (push, pull).
-    lookup_bytes
-        Row lookups on the device: 24 bytes for each distinct degree, or 8 for each row and 8 more.
-    plane_edges : tuple of int
-        Entries in planes 0 .. k - 1, for k = 0 .. planes stored (so the first is 0).
-    skew
-        Squared coefficient of variation of the degrees of the pull group.
-    num_owned
-        Vertices that a partition owns; None of a whole graph.
-    """
-
-    num_vertices: int
-    itemsize: int
-    num_edges: tuple[int, ...]
-    lookup_bytes: int
-    plane_edges: tuple[int, ...]
-    skew: float
-    num_owned: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +118,7 @@ class DeviceResidency:
 
 
 def plan_device_residency(
-    sizes: DeviceSizes,
+    sizes: GraphSizes,
     *,
     available_bytes: int,
     limit_bytes: int,
@@ -230,7 +201,7 @@ def plan_device_residency(
     )
 
 
-def state_bytes(sizes: DeviceSizes) -> int:
+def state_bytes(sizes: GraphSizes) -> int:
     """Device bytes of one search: parents, levels (room for int32), bitmaps; and what is fixed.
 
     Of a whole graph five bitmaps (frontier, visited, undecided, those rows are listed of, found); of a partition the last four at its own
@@ -238,7 +209,7 @@ def state_bytes(sizes: DeviceSizes) -> int:
 
     Examples
     --------
-    >>> sizes = DeviceSizes(num_vertices=640, itemsize=4, num_edges=(9,), lookup_bytes=24, plane_edges=(0,), skew=0.0)
+    >>> sizes = GraphSizes(num_vertices=640, itemsize=4, num_edges=(9,), lookup_bytes=24, plane_edges=(0,), skew=0.0)
     >>> state_bytes(sizes) - FIXED_BYTES == 640 * 8 + 5 * 80
     True
     """
@@ -249,7 +220,7 @@ def state_bytes(sizes: DeviceSizes) -> int:
     return FIXED_BYTES + sizes.num_owned * (sizes.itemsize + 4) + 4 * _bitmap_bytes(sizes.num_owned) + 4 * bitmap + rank
 
 
-def subgraph_bytes(sizes: DeviceSizes, row_capacity: int) -> int:
+def subgraph_bytes(sizes: GraphSizes, row_capacity: int) -> int:
     """Device bytes of a batch of rows: vertex, start, offset; and of the entries of the prefix sums that list it."""
     num_words = _bitmap_bytes(sizes.num_vertices) // 4
     return 8 * (1 + 3 * -(-num_words // TILE_WORDS)) + row_capacity * (sizes.itemsize + 16) + 8
@@ -270,22 +241,22 @@ def aligned_plane_edges(plane_edges: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(out)
 
 
-def fewest_rows(sizes: DeviceSizes) -> int:
+def fewest_rows(sizes: GraphSizes) -> int:
     """Rows that a batch has at least: all vertices of a small graph."""
     return max(1, min(MIN_ROWS, sizes.num_vertices))
 
 
-def least_bytes(sizes: DeviceSizes) -> int:
+def least_bytes(sizes: GraphSizes) -> int:
     """Device bytes without which no search runs."""
     return state_bytes(sizes) + sizes.lookup_bytes + subgraph_bytes(sizes, fewest_rows(sizes)) + NUM_BUFFERS * MIN_BUFFER_BYTES
 
 
-def host_least_bytes(sizes: DeviceSizes) -> int:
+def host_least_bytes(sizes: GraphSizes) -> int:
     """Pinned host bytes without which no search runs."""
     return HOST_FIXED_BYTES + NUM_BUFFERS * MIN_BUFFER_BYTES + HOST_ROW_BYTES * fewest_rows(sizes)
 
 
-def _check_budgets(sizes: DeviceSizes, available: int, limit: int, host_available: int, host_limit: int, shares: int) -> None:
+def _check_budgets(sizes: GraphSizes, available: int, limit: int, host_available: int, host_limit: int, shares: int) -> None:
     least, fewest = least_bytes(sizes), fewest_rows(sizes)
     if least > available:
         vertices = sizes.num_vertices if sizes.num_owned is None else sizes.num_owned
@@ -316,7 +287,7 @@ def _buffer_within(num_bytes: float) -> int:
     return min(MAX_BUFFER_BYTES, MIN_BUFFER_BYTES + (int(num_bytes / NUM_BUFFERS) >> 20 << 20))
 
 
-def _rows_within(sizes: DeviceSizes, num_bytes: float, host_bytes: float) -> int:
+def _rows_within(sizes: GraphSizes, num_bytes: float, host_bytes: float) -> int:
     """Return the rows of a batch that takes at most so many bytes more than the smallest one, on the device and on the host."""
     more = min((num_bytes - 8) / (sizes.itemsize + 16), host_bytes / HOST_ROW_BYTES)
     return min(fewest_rows(sizes) + max(0, int(more)), max(1, min(MAX_ROWS, sizes.num_vertices)))
@@ -328,7 +299,7 @@ def whole_pages(count: int, edges: int, itemsize: int) -> int:
     return edges if count >= edges else count // per_page * per_page
 
 
-def _host_edges(sizes: DeviceSizes, resident: tuple[int, ...], num_bytes: int) -> tuple[int, ...]:
+def _host_edges(sizes: GraphSizes, resident: tuple[int, ...], num_bytes: int) -> tuple[int, ...]:
     """Return the first edges of each group that pinned host memory holds: all, or an equal share of each; none that add nothing."""
     missing = [group for group, edges in enumerate(sizes.num_edges) if resident[group] < edges]
     total = sum(sizes.num_edges[group] for group in missing) * sizes.itemsize

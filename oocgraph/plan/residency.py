@@ -52,9 +52,9 @@ QUEUE_BYTES = 4 * QUEUE_CAPACITY * 8 + SLACK_BYTES
 """Of the frontiers of such levels, and of what no array accounts for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GraphSizes:
-    """What the plan needs to know of a graph.
+    """What the plan needs to know of a graph, or of a partition of it, in memory or on a device.
 
     Attributes
     ----------
@@ -77,18 +77,24 @@ class GraphSizes:
     part_bytes
         Of a partition: what it holds whether or not a search runs (bitmaps of owned vertices, row lookups). Its searches are charged
         apart (`part_state_bytes`). None of a whole graph.
+    lookup_bytes
+        Row lookups on a device: 24 bytes for each distinct degree, or 8 for each row and 8 more.
+    num_owned
+        Vertices that a partition on a device owns; None of a whole graph.
     """
 
     num_vertices: int
     itemsize: int
     num_edges: tuple[int, ...]
-    indptr_bytes: int
     plane_edges: tuple[int, ...]
     skew: float
-    checksum_bytes: int
+    indptr_bytes: int = 0
+    checksum_bytes: int = 0
     is_held: bool = False
     is_view: bool = False
     part_bytes: int | None = None
+    lookup_bytes: int = 0
+    num_owned: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ import oocgraph
 from oocgraph.engine.device import DeviceRuntime
 from oocgraph.engine.result_memory import ResultMemory
 from oocgraph.errors import DeviceError
-from oocgraph.plan.device_residency import HOST_SHARE, DeviceSizes, host_least_bytes, plan_device_residency
+from oocgraph.plan.device_residency import HOST_SHARE, host_least_bytes, plan_device_residency
+from oocgraph.plan.residency import GraphSizes
 from tests.cuda_on_cpu.build import needs_shim
 from tests.cuda_on_cpu.device import CpuDevice
 
@@ -106,7 +107,7 @@ def test_searches_of_a_runtime(tmp_path):
 
 @pytest.mark.parametrize(("host", "num_results"), [(0, 0), (3, 0), (4, 1), (7, 1), (8, 2), (10**6, 2)])
 def test_results_take_a_share_of_what_the_host_has(host, num_results):
-    sizes = DeviceSizes(num_vertices=1000, itemsize=4, num_edges=(9000,), lookup_bytes=24, plane_edges=(0,), skew=9.0)
+    sizes = GraphSizes(num_vertices=1000, itemsize=4, num_edges=(9000,), lookup_bytes=24, plane_edges=(0,), skew=9.0)
     assert HOST_SHARE == 1 / 4
     host_bytes = host_least_bytes(sizes) + host * 5000
     found = plan_device_residency(

@@ -14,16 +14,16 @@ from oocgraph.plan.device_residency import (
     MAX_ROWS,
     MIN_BUFFER_BYTES,
     PLANE_ALIGNMENT,
-    DeviceSizes,
     aligned_plane_edges,
     host_least_bytes,
     least_bytes,
     plan_device_residency,
 )
+from oocgraph.plan.residency import GraphSizes
 
 GIB = 1 << 30
 
-KRON = DeviceSizes(
+KRON = GraphSizes(
     num_vertices=9_000_000, itemsize=4, num_edges=(500_000_000,), lookup_bytes=216_000, skew=40.0,
     plane_edges=(0, 9_000_000, 17_000_000, 24_000_000),
 )  # fmt: skip
@@ -92,7 +92,7 @@ def test_roads_are_known_by_their_degrees():
 
 
 sizes_of_graphs = st.builds(
-    lambda n, degree, groups, item, owned, planes, skew: DeviceSizes(
+    lambda n, degree, groups, item, owned, planes, skew: GraphSizes(
         num_vertices=n, itemsize=item, num_edges=(n * degree,) * groups, lookup_bytes=8 * (n + 1), skew=skew,
         plane_edges=tuple(k * n for k in range(min(planes, degree) + 1)), num_owned=None if owned is None else min(n, owned),
     ),
@@ -163,5 +163,5 @@ def test_planes_are_charged_with_their_alignment(lengths):
 
 
 def test_empty_graph_has_a_plan():
-    r = plan(DeviceSizes(num_vertices=0, itemsize=4, num_edges=(0,), lookup_bytes=0, plane_edges=(0,), skew=0.0), GIB)
+    r = plan(GraphSizes(num_vertices=0, itemsize=4, num_edges=(0,), lookup_bytes=0, plane_edges=(0,), skew=0.0), GIB)
     assert (r.row_capacity, r.num_resident, r.num_host) == (1, (0,), (0,))
