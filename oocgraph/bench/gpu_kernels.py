@@ -20,7 +20,8 @@ from oocgraph.engine.device_levels import TINY
 from oocgraph.engine.device_state import DeviceState, num_words
 from oocgraph.engine.transfers import TRANSFER_BYTES, Transfers
 from oocgraph.kernels.gpu import EVERY_EDGE, HYBRID, SCAN, SERIAL, WARP, Counter, GpuKernels, Lookup
-from oocgraph.subgraph.dependency import DependencySubgraph, subgraph_bytes
+from oocgraph.plan.device_residency import subgraph_bytes
+from oocgraph.subgraph.dependency import DependencySubgraph
 from oocgraph.types import LEVEL_UNREACHED, Array
 
 METHODS = {"serial": SERIAL, "warp": WARP, "scan": SCAN, "hybrid": HYBRID}
@@ -154,7 +155,7 @@ def measure_preparation(device: Device, kernels: GpuKernels, num_vertices: int, 
     words = num_words(num_vertices)
     mask = np.random.default_rng(1).integers(0, round(1 / ACTIVE_SHARE), num_vertices, np.uint8) == 0
     count = int(np.count_nonzero(mask))
-    if not count or subgraph_bytes(words, count, kernels.dtype.itemsize) + 8 * words + TRANSFER_BYTES > device.free_bytes():
+    if not count or subgraph_bytes(num_vertices, kernels.dtype.itemsize, count) + 8 * words + TRANSFER_BYTES > device.free_bytes():
         return None
     transfers = Transfers(device, kernels.stream)
 

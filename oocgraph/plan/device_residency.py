@@ -154,10 +154,10 @@ def plan_device_residency(
         Either budget is too small for what must be held; the message names the smallest that works.
     """
     _check_budgets(sizes, available_bytes, limit_bytes, host_available_bytes, host_limit_bytes, shares)
-    item, all_edges = sizes.itemsize, sum(sizes.num_edges)
+    n, item, all_edges = sizes.num_vertices, sizes.itemsize, sum(sizes.num_edges)
     left, host_left = available_bytes - least_bytes(sizes), host_available_bytes - host_least_bytes(sizes)
-    road = sizes.skew < SKEWED and sizes.num_edges[-1] < ROAD_DEGREE * sizes.num_vertices
-    result = sizes.num_vertices * (item + (4 if road else 1)) if sizes.num_owned is None else 0
+    road = sizes.skew < SKEWED and sizes.num_edges[-1] < ROAD_DEGREE * n
+    result = n * (item + (4 if road else 1)) if sizes.num_owned is None else 0
     most = NUM_RESULTS if max_results is None else max_results
     num_results = min(most, int(HOST_SHARE * host_left / result)) if result and host_left > 0 else 0
     host_left -= num_results * result
@@ -168,7 +168,7 @@ def plan_device_residency(
     else:
         buffer = _buffer_within(min(STAGING_SHARE * left, HOST_SHARE * host_left))
         rows = _rows_within(sizes, ROW_SHARE * left, HOST_SHARE * host_left)
-        left -= NUM_BUFFERS * (buffer - MIN_BUFFER_BYTES) + subgraph_bytes(sizes, rows) - subgraph_bytes(sizes, fewest_rows(sizes))
+        left -= NUM_BUFFERS * (buffer - MIN_BUFFER_BYTES) + subgraph_bytes(n, item, rows) - subgraph_bytes(n, item, fewest_rows(sizes))
     left -= sum(resident) * item
     wanted = planes if all_resident or max_planes is not None or sizes.skew >= SKEWED else planes[:1]
     num_planes = max(k for k, edges in enumerate(wanted) if edges * item <= left)
@@ -192,7 +192,7 @@ def plan_device_residency(
         road=road,
         state_bytes=state_bytes(sizes),
         lookup_bytes=sizes.lookup_bytes,
-        subgraph_bytes=subgraph_bytes(sizes, rows),
+        subgraph_bytes=subgraph_bytes(n, item, rows),
         staging_bytes=NUM_BUFFERS * buffer,
         plane_bytes=planes[num_planes] * item,
         resident_bytes=sum(resident) * item,
@@ -220,10 +220,10 @@ def state_bytes(sizes: GraphSizes) -> int:
     return FIXED_BYTES + sizes.num_owned * (sizes.itemsize + 4) + 4 * _bitmap_bytes(sizes.num_owned) + 4 * bitmap + rank
 
 
-def subgraph_bytes(sizes: GraphSizes, row_capacity: int) -> int:
+def subgraph_bytes(num_vertices: int, itemsize: int, row_capacity: int) -> int:
     """Device bytes of a batch of rows: vertex, start, offset; and of the entries of the prefix sums that list it."""
-    num_words = _bitmap_bytes(sizes.num_vertices) // 4
-    return 8 * (1 + 3 * -(-num_words // TILE_WORDS)) + row_capacity * (sizes.itemsize + 16) + 8
+    num_words = _bitmap_bytes(num_vertices) // 4
+    return 8 * (1 + 3 * -(-num_words // TILE_WORDS)) + row_capacity * (itemsize + 16) + 8
 
 
 def aligned_plane_edges(plane_edges: tuple[int, ...]) -> tuple[int, ...]:
@@ -248,7 +248,8 @@ def fewest_rows(sizes: GraphSizes) -> int:
 
 def least_bytes(sizes: GraphSizes) -> int:
     """Device bytes without which no search runs."""
-    return state_bytes(sizes) + sizes.lookup_bytes + subgraph_bytes(sizes, fewest_rows(sizes)) + NUM_BUFFERS * MIN_BUFFER_BYTES
+    batch = subgraph_bytes(sizes.num_vertices, sizes.itemsize, fewest_rows(sizes))
+    return state_bytes(sizes) + sizes.lookup_bytes + batch + NUM_BUFFERS * MIN_BUFFER_BYTES
 
 
 def host_least_bytes(sizes: GraphSizes) -> int:
@@ -258,23 +259,39 @@ def host_least_bytes(sizes: GraphSizes) -> int:
 
 def _check_budgets(sizes: GraphSizes, available: int, limit: int, host_available: int, host_limit: int, shares: int) -> None:
     least, fewest = least_bytes(sizes), fewest_rows(sizes)
+    batch = subgraph_bytes(sizes.num_vertices, sizes.itemsize, fewest)
     if least > available:
         vertices = sizes.num_vertices if sizes.num_owned is None else sizes.num_owned
         each = f", in each of {shares} partitions" if shares > 1 else ""
         raise BudgetError(
             f"the device memory budget {format_bytes(limit)} is too small: the state of {vertices:,} vertices takes "
             f"{format_bytes(state_bytes(sizes))}, the row lookup {format_bytes(sizes.lookup_bytes)}, a batch of {fewest:,} rows "
-            f"{format_bytes(subgraph_bytes(sizes, fewest))}, staging {format_bytes(NUM_BUFFERS * MIN_BUFFER_BYTES)}{each}, and "
+            f"{format_bytes(batch)}, staging {format_bytes(NUM_BUFFERS * MIN_BUFFER_BYTES)}{each}, and "
             f"{format_bytes(limit - shares * available)} are in use already; set device_memory_budget to at least "
             f"{-(-(limit + shares * (least - available)) >> 20)}M"
         )
-    host_least = host_least_bytes(sizes)
-    if host_least > host_available:
+    check_host("a search", host_least_bytes(sizes), host_available, host_limit)
+
+
+def check_host(what: str, least: int, available: int, limit: int, shares: int = 1) -> None:
+    """Refuse a budget of host memory of which each of some equal shares leaves too little for page-locked staging.
+
+    Raises
+    ------
+    BudgetError
+        It does; the message names the smallest that works.
+    """
+    if least > available:
         raise BudgetError(
-            f"the memory budget {format_bytes(host_limit)} is too small for a search on a GPU: page-locked staging takes "
-            f"{format_bytes(host_least)}, and {format_bytes(max(0, host_available))} are left; "
-            f"{enough_memory(host_limit + host_least - host_available)}"
+            f"the memory budget {format_bytes(limit)} is too small for {what} on a GPU: page-locked staging takes "
+            f"{format_bytes(least)}{in_each(shares)}, and {format_bytes(max(0, shares * available))} are left; "
+            f"{enough_memory(limit + shares * (least - available))}"
         )
+
+
+def in_each(shares: int) -> str:
+    """Say in a message that so much is needed in each of some equal shares, if there are several."""
+    return f" in each of {shares} equal shares" if shares > 1 else ""
 
 
 def _bitmap_bytes(num_vertices: int) -> int:

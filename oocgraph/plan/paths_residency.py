@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oocgraph.errors import BudgetError
-from oocgraph.memory import enough_memory, format_bytes
+from oocgraph.memory import format_bytes
 from oocgraph.plan.device_residency import (
     FIXED_BYTES,
     HOST_FIXED_BYTES,
@@ -24,7 +24,9 @@ from oocgraph.plan.device_residency import (
     NUM_BUFFERS,
     ROW_SHARE,
     STAGING_SHARE,
-    TILE_WORDS,
+    check_host,
+    in_each,
+    subgraph_bytes,
 )
 from oocgraph.types import PAGE_BYTES
 
@@ -69,8 +71,7 @@ class PathsSizes:
 
     def rows_bytes(self, row_capacity: int) -> int:
         """Of a batch of rows: vertex, start, offset; and of the entries of the prefix sums that list it."""
-        words = 2 * max(1, -(-self.num_vertices // 64))
-        return 8 * (1 + 3 * -(-words // TILE_WORDS)) + row_capacity * (self.index_bytes + 16) + 8
+        return subgraph_bytes(self.num_vertices, self.index_bytes, row_capacity)
 
     @property
     def fewest_rows(self) -> int:
@@ -185,17 +186,10 @@ def plan_equal_shares(
 
 
 def _check_budgets(sizes: PathsSizes, available: int, limit: int, host_available: int, host_limit: int, shares: int = 1) -> None:
-    missing, host_missing = sizes.least_bytes - available, sizes.host_least_bytes - host_available
-    each = f" in each of {shares} equal shares" if shares > 1 else ""
-    if missing > 0:
+    if (missing := sizes.least_bytes - available) > 0:
         raise BudgetError(
             f"the device memory budget {format_bytes(limit)} is too small for {sizes.what} of {sizes.num_vertices:,} vertices: "
-            f"{format_bytes(sizes.least_bytes)} are needed{each}; set device_memory_budget to at least "
+            f"{format_bytes(sizes.least_bytes)} are needed{in_each(shares)}; set device_memory_budget to at least "
             f"{-(-(limit + shares * missing) >> 20)}M"
         )
-    if host_missing > 0:
-        raise BudgetError(
-            f"the memory budget {format_bytes(host_limit)} is too small for {sizes.what} on a GPU: page-locked staging takes "
-            f"{format_bytes(sizes.host_least_bytes)}{each}, and {format_bytes(max(0, shares * host_available))} are left; "
-            f"{enough_memory(host_limit + shares * host_missing)}"
-        )
+    check_host(sizes.what, sizes.host_least_bytes, host_available, host_limit, shares)

@@ -43,7 +43,7 @@ class DependencySubgraph:
         self.vertex = device.empty(capacity, kernels.dtype)
         self.start = device.empty(capacity, np.int64)
         self.offset = device.empty(capacity + 1, np.int64)
-        self._tiles = device.empty(1 + 3 * num_tiles(num_words), np.uint64)
+        self._tiles = device.empty(1 + 3 * max(1, -(-2 * num_words // TILE_WORDS)), np.uint64)
         kernels.clear_all(self._tiles)
         self._launches = 0
         self._active: Array = self._tiles[:0]
@@ -81,13 +81,3 @@ class DependencySubgraph:
             self._kernels.clear_all(self._tiles)
             self._launches = 1
         self._kernels.list_subgraph(self._active, self._tiles, self._launches, **options)
-
-
-def num_tiles(num_words: int) -> int:
-    """Tiles of a bitmap of so many 64-bit words, each with an entry in every prefix sum."""
-    return max(1, -(-2 * num_words // TILE_WORDS))
-
-
-def subgraph_bytes(num_words: int, capacity: int, itemsize: int) -> int:
-    """Device bytes of a `DependencySubgraph`."""
-    return capacity * (itemsize + 16) + 8 + 8 * (1 + 3 * num_tiles(num_words))
