@@ -82,7 +82,7 @@ class ForestRounds(Program[Linked]):
     def finish(self) -> Linked:
         """Fetch the trees."""
         session, address = self._placement.session, self._placement.addresses[0]
-        asked = session.submit(address, with_plugin, worker_forest.trees, session.lease, self._placement.spec, self.epoch)
+        asked = session.call(address, worker_forest.trees, session.lease, self._placement.spec, self.epoch)
         (parent,) = session.gather({asked: address})
         _, num_bytes, plane_bytes = self._read.sum(axis=0).tolist()
         return Linked(parent, int(self._read[0, 0]), num_bytes, plane_bytes, self._device_bytes)
@@ -116,7 +116,7 @@ def _link_apart(placement: Placement, progress: Progress) -> Linked:
         progress(phase, 0, 1)
         joined = session.combine(
             {
-                session.submit(address, with_plugin, worker_forest.link, session.lease, spec, (p, len(addresses)), before): address
+                session.call(address, worker_forest.link, session.lease, spec, (p, len(addresses)), before): address
                 for p, address in enumerate(addresses)
             },
             with_plugin, worker_forest.join, session.lease, spec,

@@ -84,15 +84,12 @@ class BlockRounds(Program[FoundTable]):
         self._is_shared = self._placement.shares_memory
         if self.epoch > 1:
             addresses = sorted(set(self._placement.addresses))
-            held = self._session.gather({self._submit(a, worker_blocks.held_number, self._session.lease): a for a in addresses})
+            held = self._session.gather({self._session.call(a, worker_blocks.held_number, self._session.lease): a for a in addresses})
             known = [(*one, address) for one, address in zip(held, addresses, strict=True) if one is not None and one[0] >= 0]
             if known:
                 _, share, address = max(known)
-                return Step(self._last, [self._submit(address, worker_blocks.table, self._session.lease, share)])
+                return Step(self._last, [self._session.call(address, worker_blocks.table, self._session.lease, share)])
         return Step(-1)
-
-    def _submit(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        return self._session.submit(address, with_plugin, function, *arguments)
 
     def steps(self, *, is_first: bool) -> BlockSteps:
         """Return what a worker does: `worker_blocks.BlockSteps`."""
@@ -122,7 +119,7 @@ class BlockRounds(Program[FoundTable]):
         addresses, lease = self._placement.addresses, self._session.lease
         merge = None if self._is_shared else self._merge
         wanted = addresses if merge else addresses[:1]
-        tables = {self._submit(address, worker_blocks.table, lease, p): address for p, address in enumerate(wanted)}
+        tables = {self._session.call(address, worker_blocks.table, lease, p): address for p, address in enumerate(wanted)}
         if merge:
             tables = self._session.combine(tables, with_plugin, merge)
         (table,) = self._session.gather(tables, needed=addresses)

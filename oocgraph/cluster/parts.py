@@ -26,7 +26,7 @@ from oocgraph.cluster.placement import placed
 from oocgraph.cluster.preflight import results_folder
 from oocgraph.cluster.session import ATTEMPTS, ClusterSession
 from oocgraph.cluster.supersteps import Program, Step, Supersteps
-from oocgraph.cluster.worker import forget, with_plugin
+from oocgraph.cluster.worker import forget
 from oocgraph.cluster.worker_parts import PartsSpec, PartSteps, StepReport
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
@@ -262,7 +262,7 @@ class _Traversal(Program[Outcome]):
             stop = min(runtime.num_vertices, first + ASKED_VERTICES)
             level, parent = np.full(stop - first, UNREACHED, np.int32), np.full(stop - first, no_parent(runtime.dtype), runtime.dtype)
             asked = {
-                self._session.submit(address, with_plugin, worker_parts.collect, p, self.search, self._session.lease, first, stop): address
+                self._session.call(address, worker_parts.collect, p, self.search, self._session.lease, first, stop): address
                 for p, address in enumerate(self._placement.addresses)
             }
             for ids, parents, levels in self._session.gather(asked):

@@ -15,7 +15,7 @@ from oocgraph.clients import check_client, fetch, wait_for_worker
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.preflight import has_no_worker
 from oocgraph.cluster.session import POLL_SECONDS, ClusterSession
-from oocgraph.cluster.worker import Resident, with_plugin
+from oocgraph.cluster.worker import Resident
 from oocgraph.config import settings
 from oocgraph.errors import ClusterError, OocGraphError
 from oocgraph.partition.cusp_spec import CuspSpec
@@ -54,7 +54,7 @@ class DaskPhases:
         def submit(i: int, address: str | None) -> Any:
             key = f"oocgraph-partition-{phase.replace(' ', '-')}-{uuid.uuid4().hex}"
             arguments = session.lease, spec, phase, calls[i]
-            return session.submit(address, with_plugin, run_on_worker, *arguments, key=key, elsewhere=True)
+            return session.call(address, run_on_worker, *arguments, key=key, elsewhere=True)
 
         try:
             for i in range(len(calls)):

@@ -128,7 +128,7 @@ class Placement:
         for address, numbers in mine.items():
             key = f"load-partitions-{uuid.uuid4().hex}"
             arguments = self._load, self.session.lease, self.spec, numbers, self._generation
-            futures[self.session.submit(address, tasks.with_plugin, load_parts, *arguments, key=key)] = address
+            futures[self.session.call(address, load_parts, *arguments, key=key)] = address
         for loaded in self.session.gather(futures):
             for part, window in zip(*loaded, strict=True) if loaded is not None else ():
                 self.parts[part["partition"]], self._windows[part["partition"]] = part, window

@@ -10,10 +10,9 @@ Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Syst
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from oocgraph.cluster import worker as tasks
 from oocgraph.cluster import worker_product
 from oocgraph.cluster.preflight import check_device_is_used, device_sharers
 from oocgraph.cluster.session import ClusterSession
@@ -62,7 +61,7 @@ class ClusterProduct:
     def __init__(self, session: ClusterSession, parts: Sequence[Any], specs: Sequence[ProductSpec], addresses: Sequence[str]) -> None:
         self._session, self._addresses = session, list(addresses)
         self._work = [(part, spec, address) for part, spec, address in zip(parts, specs, addresses, strict=True) if part.num_entries]
-        where = session.gather({self._submit(address, worker_product.prepare, spec): address for _, spec, address in self._work})
+        where = session.gather({self._session.call(address, worker_product.prepare, spec): address for _, spec, address in self._work})
         requested = self._work[0][1].device_memory_budget if self._work else None
         check_device_is_used(requested, "multiply", [(address, *one) for (_, _, address), one in zip(self._work, where, strict=True)])
 
@@ -90,7 +89,7 @@ class ClusterProduct:
         shares = {}
         for part, spec, address in self._work:
             own = None if spec.url is not None else self._session.scatter(part, [address])
-            shares[self._submit(address, worker_product.multiply_share, spec, sent, own)] = address
+            shares[self._session.call(address, worker_product.multiply_share, spec, sent, own)] = address
         if not is_by_row(self._work[0][0]):
             sums = self._session.combine(shares, worker_product.add_partials, self._work[0][1])
             (total,) = self._session.gather(sums, needed=self._addresses)
@@ -103,6 +102,3 @@ class ClusterProduct:
             add(self._work[i][0].num_entries)
 
         self._session.gather(shares, put)
-
-    def _submit(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        return self._session.submit(address, tasks.with_plugin, function, *arguments)

@@ -8,7 +8,7 @@ is lost, its ranges go to others, and the run goes on from the last ranks that a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,6 @@ import numpy as np
 from oocgraph.cluster import worker_ranks
 from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.supersteps import Program, Step
-from oocgraph.cluster.worker import with_plugin
 from oocgraph.cluster.worker_ranks import Effort, PastIteration, RankSlice, RankSteps, joined, report_of
 from oocgraph.cluster.worker_steps import HopResult
 from oocgraph.products.rank_run import RankRun
@@ -53,7 +52,7 @@ class PowerIteration(Program[RankState]):
         before, self._began = self._began, time.perf_counter()
         addresses, lease = sorted(set(self._placement.addresses)), self._session.lease
         if self.epoch > 1:
-            held = self._session.gather({self._submit(a, worker_ranks.past_iterations, lease): a for a in addresses})
+            held = self._session.gather({self._session.call(a, worker_ranks.past_iterations, lease): a for a in addresses})
             past, address = max(((one or [], at) for one, at in zip(held, addresses, strict=True)), key=lambda one: len(one[0]))
             if past:
                 return self._go_on(past, address, self._began - before)
@@ -69,15 +68,12 @@ class PowerIteration(Program[RankState]):
     def _go_on(self, past: Sequence[PastIteration], address: str, seconds: float) -> Step:
         """Go on after the last iteration that a worker knows, and take note of those, in so many seconds, whose events were lost."""
         number = past[-1].number
-        slices = [self._submit(address, worker_ranks.held_slice, self._session.lease, number, p) for p in range(len(self._ranges))]
+        slices = [self._session.call(address, worker_ranks.held_slice, self._session.lease, number, p) for p in range(len(self._ranges))]
         lost = [one for one in past if one.number > self._last.number]
         for one in lost:
             self._run.record(self._metrics(joined(one.reports), one.efforts, seconds / len(lost)))
         self._last = Step(number)
         return Step(number, slices)
-
-    def _submit(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        return self._session.submit(address, with_plugin, function, *arguments)
 
     def steps(self, *, is_first: bool) -> RankSteps:
         """Return what a worker does: `worker_ranks.RankSteps`."""

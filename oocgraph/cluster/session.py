@@ -188,6 +188,10 @@ class ClusterSession:
             self.check()
             raise
 
+    def call(self, address: str | None, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Submit a function that takes the plugin of the worker first (`with_plugin`); options are those of `submit`."""
+        return self.submit(address, tasks.with_plugin, function, *arguments, **options)
+
     def at_once(self, submit: Callable[[], Found]) -> Found:
         """Submit tasks in one message to the scheduler: after one that it has sent, the client waits for 10 ms."""
 

@@ -22,7 +22,7 @@ from oocgraph.clients import why_lost
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.placement import MAX_IDLE_EPOCHS, Placement
 from oocgraph.cluster.session import WorkersLostError
-from oocgraph.cluster.worker import abort, with_plugin
+from oocgraph.cluster.worker import abort
 from oocgraph.cluster.worker_steps import Hop, Steps, take_hop
 from oocgraph.cluster.worker_windows import Group
 from oocgraph.errors import ClusterError
@@ -227,7 +227,7 @@ class Supersteps:
         def submit() -> list[Any]:
             name = f"{program.label}-{program.name}-{program.epoch}"
             return [
-                self._session.submit(address, with_plugin, take_hop, p, steps, hop, *before.futures, key=(name, number, p))
+                self._session.call(address, take_hop, p, steps, hop, *before.futures, key=(name, number, p))
                 for p, address in enumerate(self._placement.addresses)
             ]
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from oocgraph.cluster import worker_sweeps
 from oocgraph.cluster.session import ClusterSession
-from oocgraph.cluster.worker import with_plugin
 from oocgraph.cluster.worker_ranks import cut_rows
 from oocgraph.cluster.worker_sweeps import Range, SweepSpec, Swept
 from oocgraph.config import settings
@@ -106,7 +105,5 @@ class ClusterEdges:
 
     def _gather(self, tasks: Sequence[tuple[str, Callable[..., Any], tuple[Any, ...]]]) -> list[Any]:
         """Submit tasks, each for one worker, and fetch what they return."""
-        submitted = self.session.at_once(
-            lambda: [self.session.submit(address, with_plugin, call, *given) for address, call, given in tasks]
-        )
+        submitted = self.session.at_once(lambda: [self.session.call(address, call, *given) for address, call, given in tasks])
         return self.session.gather(dict(zip(submitted, [address for address, _, _ in tasks], strict=True)))

@@ -158,15 +158,15 @@ def test_a_worker_that_is_lost_costs_an_attempt(tmp_path, kron, monkeypatch):
     x = np.random.default_rng(0).random(kron.attributes.num_input_vertices)
     expected = spmv(kron, x)
     with Cluster(tmp_path, workers=3) as cluster:
-        submit, killed = cluster_product.ClusterProduct._submit, []
+        call, killed = session.ClusterSession.call, []
 
-        def kill_first(self, address, task, *arguments):
+        def kill_first(self, address, task, *arguments, **options):
             if task.__name__ == "multiply_share" and not killed:
                 killed.append(address)
                 cluster.kill(address)
-            return submit(self, address, task, *arguments)
+            return call(self, address, task, *arguments, **options)
 
-        monkeypatch.setattr(cluster_product.ClusterProduct, "_submit", kill_first)
+        monkeypatch.setattr(session.ClusterSession, "call", kill_first)
         check(spmv(kron, x, client=cluster.client), expected, "plus_times")
         assert killed
         monkeypatch.setattr(session, "ATTEMPTS", 1)
