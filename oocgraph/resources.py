@@ -182,17 +182,6 @@ _WHY = {
 """Why a GPU is of no use to some functions."""
 
 
-def capability_table() -> str:
-    """Return `CAPABILITIES` as a table in Markdown, as docs/api.md has it."""
-    names = {"gpu": "GPU", "cluster": "cluster", "gpu_cluster": "GPUs of a cluster", "out_of_core": "out of core", "resumes": "resumes"}
-    rows = [
-        ["function", "in process", *names.values()],
-        ["---"] * (len(names) + 2),
-        *([f"`{name}`", "yes", *("yes" if getattr(found, one) else "" for one in names)] for name, found in CAPABILITIES.items()),
-    ]
-    return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |") for row in rows)
-
-
 def resources_of(
     function: str,
     resources: Resources | None = None,

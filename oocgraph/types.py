@@ -6,8 +6,7 @@ the largest value of the index dtype means "no parent"; to the user unreached is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -47,27 +46,11 @@ MAX_UINT32_VERTICES = 2**32 - 2
 
 def index_dtype(num_vertices: int) -> np.dtype[Any]:
     """Dtype of neighbour ids for a graph of `num_vertices` vertices."""
-    return np.dtype(np.uint32 if num_vertices <= _most_uint32_vertices[0] else np.int64)
+    return np.dtype(np.uint32 if num_vertices <= _MOST_UINT32_VERTICES else np.int64)
 
 
-_most_uint32_vertices = [MAX_UINT32_VERTICES]
-
-
-@contextmanager
-def wide_indices() -> Iterator[None]:
-    """Have graphs that are built meanwhile store neighbours as int64, however few vertices they have: for tests of all that reads them.
-
-    Examples
-    --------
-    >>> with wide_indices():
-    ...     index_dtype(10)
-    dtype('int64')
-    """
-    _most_uint32_vertices[0] = -1
-    try:
-        yield
-    finally:
-        _most_uint32_vertices[0] = MAX_UINT32_VERTICES
+_MOST_UINT32_VERTICES = MAX_UINT32_VERTICES
+"""The same, a name apart: tests of all that reads wide indices lower it."""
 
 
 def no_parent(dtype: np.dtype[Any]) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
+from oocgraph import types
 from oocgraph.store import layout
 from oocgraph.store.graph import open_graph
 from oocgraph.store.writer import StoreWriter
@@ -24,6 +26,11 @@ def rewrite(old, path, *, arrays=None, without=(), codec="none", **attributes):
                 writer.write(name, np.asarray(value))
         writer.publish(replace(store.attributes, **attributes))
     return open_graph(path)
+
+
+def wide_indices():
+    """Have graphs that are built within this context store neighbours as int64, however few vertices they have."""
+    return mock.patch.object(types, "_MOST_UINT32_VERTICES", -1)
 
 
 def strings(name, values):

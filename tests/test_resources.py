@@ -9,7 +9,7 @@ import pytest
 
 import oocgraph
 from oocgraph import ArgumentError, ArgumentTypeError, Resources, memory
-from oocgraph.resources import CAPABILITIES, capability_table, resources_of
+from oocgraph.resources import CAPABILITIES, resources_of
 from tests.test_signatures import WITH_RESOURCES
 
 ROOT = Path(oocgraph.__file__).parents[1]
@@ -71,6 +71,17 @@ def test_one_rule_for_the_current_client(monkeypatch):
         if can.cluster:
             assert resources_of(function, client="mine").client == "mine"
         assert resources_of(function, Resources(client=False)).client is None
+
+
+def capability_table():
+    """Return `CAPABILITIES` as a table in Markdown, as docs/api.md has it."""
+    names = {"gpu": "GPU", "cluster": "cluster", "gpu_cluster": "GPUs of a cluster", "out_of_core": "out of core", "resumes": "resumes"}
+    rows = [
+        ["function", "in process", *names.values()],
+        ["---"] * (len(names) + 2),
+        *([f"`{name}`", "yes", *("yes" if getattr(found, one) else "" for one in names)] for name, found in CAPABILITIES.items()),
+    ]
+    return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |") for row in rows)
 
 
 def test_every_function_that_computes_is_in_the_table():

@@ -8,8 +8,8 @@ import pytest
 
 import oocgraph
 from oocgraph import append_edges, build_csr, merge_graphs
-from oocgraph.types import wide_indices
 from tests.ingest.helpers_build import assert_same_store
+from tests.stores import wide_indices
 
 KINDS = ["integers", "strings"]
 

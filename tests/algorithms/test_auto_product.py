@@ -18,8 +18,8 @@ from oocgraph.engine import in_process
 from oocgraph.errors import DeviceError
 from oocgraph.kernels.gpu_spmv import product_source
 from oocgraph.kernels.semirings import semiring_of
-from oocgraph.types import wide_indices
 from tests.arrays.fake_cupy import FakeCupy
+from tests.stores import wide_indices
 
 DENSE = np.array([[0, 2.0, 0], [3.0, 0, 4.0]])
 

@@ -9,13 +9,13 @@ import pytest
 import oocgraph
 from oocgraph.algorithms import devices as devices_module
 from oocgraph.engine.device import DeviceRuntime
-from oocgraph.types import wide_indices
 from tests.cuda_on_cpu.build import needs_shim
 from tests.cuda_on_cpu.device import CpuDevice
 from tests.engine.device_graphs import cramped  # noqa: F401
 from tests.engine.device_parts import open_device_parts
 from tests.engine.parts import run_parts
 from tests.engine.test_part import judge
+from tests.stores import wide_indices
 
 pytestmark = needs_shim
 
