@@ -19,8 +19,8 @@ import oocgraph
 from oocgraph.algorithms.runtimes import open_runtime
 from oocgraph.bench.harness import Report, in_turn, scratch_folder
 from oocgraph.bench.peers import open_peers, peer_metrics
+from oocgraph.bench.results_on_disk import first_violation
 from oocgraph.config import settings
-from oocgraph.errors import ValidationError
 from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Progress
@@ -75,7 +75,7 @@ class Analysis:
     read: Callable[[Any], dict[str, Any]] = _read
     count_of_others: str | None = None
     difference: str = "{peer} finds {name} {theirs:,}, not {ours:,}"
-    verify: Callable[[CSRStore, Any], None] | None = None
+    verify: Callable[..., None] | None = None
     opens_within_budget: bool = False
 
 
@@ -141,11 +141,8 @@ def bench_analysis(
         counts = [one.summary()[analysis.count] for kind in ours for one in found[kind]]
         if len(set(counts)) > 1:
             invalid.append(f"{analysis.count} differs from run to run: {sorted(set(counts))}")
-    if analysis.verify is not None:
-        try:
-            analysis.verify(store, result)
-        except ValidationError as error:
-            invalid.append(str(error))
+    if analysis.verify is not None and (violation := first_violation(store, result, verify=analysis.verify)):
+        invalid.append(violation)
     metrics: dict[str, Any] = {
         "num_rounds": num_rounds,
         "threads": threads,

@@ -7,7 +7,7 @@ so that it does not push out the graph's pages.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,10 +76,12 @@ class ResultsOnDisk:
         return rules
 
 
-def first_violation(store: CSRStore, result: BFSResult, *, memory_budget: str | int | None = None) -> str | None:
+def first_violation(
+    store: CSRStore, result: Any, *, memory_budget: str | int | None = None, verify: Callable[..., Any] = verify_bfs
+) -> str | None:  # fmt: skip
     """Return the rule that `result` breaks, with the vertices; None when it is valid."""
     try:
-        verify_bfs(store, result, memory_budget=memory_budget)
+        verify(store, result, memory_budget=memory_budget)
     except ValidationError as error:
         return str(error)
     return None

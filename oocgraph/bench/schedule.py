@@ -23,10 +23,11 @@ from oocgraph.algorithms.sssp import sssp
 from oocgraph.bench.distribution import measure_distribution
 from oocgraph.bench.harness import Report, in_turn, paired_ratios, scratch_folder
 from oocgraph.bench.peers import Peer, PeerRun, open_peers
+from oocgraph.bench.results_on_disk import first_violation
 from oocgraph.bench.sources import draw_sources
 from oocgraph.bench.worklist import measure_worklist
 from oocgraph.config import settings
-from oocgraph.errors import BudgetError, OocGraphError, ValidationError
+from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import input_positions
@@ -205,7 +206,5 @@ def _invalid(name: str, schedule: str, store: CSRStore, results: Sequence[Any], 
         if not same:
             yield f"{name}, {schedule}, run {number}: another result than in memory"
     verify: Any = {"sssp": verify_sssp, "core": verify_cores, "bfs": verify_bfs}[name]
-    try:
-        verify(store, results[-1])
-    except ValidationError as error:
-        yield f"{name}, {schedule}: {error}"
+    if violation := first_violation(store, results[-1], verify=verify):
+        yield f"{name}, {schedule}: {violation}"
