@@ -49,13 +49,7 @@ class MultiSourceResult(ValuesResult):
     def levels(self) -> Array:
         """Level of every vertex in the search from every source: (num_ids, num_sources), aligned with `vertices` and `sources`."""
         self._check_levels()
-        out, start = np.empty((self.ids.num_ids, len(self.columns)), next(iter(self.columns.values()))), 0
-        for block in self.blocks():
-            stop = start + len(block.vertices)
-            for i, name in enumerate(self.columns):
-                out[start:stop, i] = getattr(block, name)
-            start = stop
-        return out
+        return self._matrix()
 
     def bounds(self, first: Any, second: Any) -> tuple[Array, Array]:
         """Bound the distances between vertices of an undirected graph by their distances to the sources, which are landmarks then.

@@ -30,13 +30,7 @@ class PersonalizedPageRankResult(ValuesResult):
     @cached_property
     def rank(self) -> Array:
         """Ranks of each of `vertices`, a column for each of `seeds`: (num_ids, num_seeds) float64; each column's sum is 1."""
-        out = np.empty((self.ids.num_ids, len(self.columns)))
-        start = 0
-        for block in self.blocks():
-            for c, name in enumerate(self.columns):
-                out[start : start + len(block.vertices), c] = getattr(block, name)
-            start += len(block.vertices)
-        return out
+        return self._matrix()
 
     def of(self, ids: Any, column: str | None = None, *, seed: Any = None) -> Any:
         """Return the ranks of one vertex, or of several, a row each: as all seeds see them, or one of them, by its id or its column.

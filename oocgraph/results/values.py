@@ -94,6 +94,16 @@ class ValuesResult(VertexResult):
             raise ArgumentError(f"{chosen} has ids, of which none is the largest{remedy}")
         return self._top(chosen, count)
 
+    def _matrix(self) -> Array:
+        """Return all columns, which are alike: (num_ids, number of columns), aligned with `vertices`."""
+        out, start = np.empty((self.ids.num_ids, len(self.columns)), next(iter(self.columns.values()))), 0
+        for block in self.blocks():
+            stop = start + len(block.vertices)
+            for i, name in enumerate(self.columns):
+                out[start:stop, i] = getattr(block, name)
+            start = stop
+        return out
+
     def summary(self) -> dict[str, Any]:
         """See `VertexResult.summary`."""
         plain = {name: one.tolist() if isinstance(one, np.ndarray) else one for name, one in self.details.items()}
