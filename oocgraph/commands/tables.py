@@ -11,7 +11,8 @@ import click
 
 from oocgraph.listing import human, label
 from oocgraph.memory import format_bytes
-from oocgraph.results.search import by_worker, imbalance
+from oocgraph.partition.report import imbalance
+from oocgraph.results.search import by_worker
 
 if TYPE_CHECKING:
     from oocgraph.results.histogram import Histogram

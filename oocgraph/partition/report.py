@@ -8,6 +8,7 @@ Hoang et al., "CuSP", IPDPS 2019, section 5.3 (replication factor, load balance)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oocgraph.listing import Listed
@@ -74,13 +75,20 @@ def report_of(partitions: Partitions) -> PartitionReport:
         num_vertices=partitions.num_vertices,
         num_stored_edges=partitions.num_stored_edges,
         replication_factor=sum(proxies) / max(1, partitions.num_vertices),
-        edge_balance=_largest_over_mean([part.num_edges for part in parts]),
-        master_balance=_largest_over_mean(masters),
-        proxy_balance=_largest_over_mean(proxies),
+        edge_balance=imbalance([part.num_edges for part in parts]),
+        master_balance=imbalance(masters),
+        proxy_balance=imbalance(proxies),
         parts=parts,
     )
 
 
-def _largest_over_mean(shares: list[int]) -> float:
+def imbalance(shares: Sequence[float]) -> float:
+    """Return the largest of some shares, as a multiple of their mean: 1 when all are equal, or there are none.
+
+    Examples
+    --------
+    >>> imbalance([1.0, 3.0]), imbalance([]), imbalance([0.0, 0.0])
+    (1.5, 1.0, 1.0)
+    """
     total = sum(shares)
-    return max(shares) * len(shares) / total if total else 1.0
+    return max(shares) * len(shares) / total if total > 0 else 1.0

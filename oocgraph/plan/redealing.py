@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from oocgraph.partition.report import imbalance
+
 MOST_IMBALANCE = 1.25
 """Busiest worker over the mean above which shares are dealt again: with equal work the busiest would be done a fifth earlier.
 Two equal worker processes on two cores, beside other programs: at most 1.12 (12 searches of a Kronecker graph of scale 19)."""
@@ -51,18 +53,6 @@ class SharesChoice:
 
     shares: tuple[int, ...] | None
     reason: str
-
-
-def imbalance(busy_seconds: Sequence[float]) -> float:
-    """Return the largest of these over their mean; 1.0 where all are 0.
-
-    Examples
-    --------
-    >>> imbalance([3.0, 1.0]), imbalance([0.0, 0.0])
-    (1.5, 1.0)
-    """
-    total = sum(busy_seconds)
-    return max(busy_seconds) * len(busy_seconds) / total if total > 0 else 1.0
 
 
 def choose_shares(

@@ -6,7 +6,7 @@ graph has hundreds of thousands of iterations, so an iteration is a tuple of pla
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -241,18 +241,6 @@ def by_worker(iterations: Iterable[Iteration]) -> dict[str, WorkerMetrics]:
             total[3] += part.num_found
     workers = sorted(sums, key=lambda worker: (min(held[worker]), worker))
     return {worker: WorkerMetrics(tuple(sorted(held[worker])), *sums[worker]) for worker in workers}
-
-
-def imbalance(busy_seconds: Sequence[float]) -> float:
-    """Return the largest of some times, as a multiple of their mean: 1 when all are equal.
-
-    Examples
-    --------
-    >>> imbalance([1.0, 3.0]), imbalance([]), imbalance([0.0, 0.0])
-    (1.5, 1.0, 1.0)
-    """
-    total = sum(busy_seconds)
-    return max(busy_seconds) * len(busy_seconds) / total if total > 0 else 1.0
 
 
 def as_json(iterations: Iterable[Iteration]) -> list[dict[str, Any]]:

@@ -13,8 +13,8 @@ import pytest
 from oocgraph.ingest.generators.grid import GridEdges
 from oocgraph.ingest.generators.kronecker import KroneckerEdges
 from oocgraph.ingest.generators.uniform import UniformEdges
+from oocgraph.partition.report import imbalance
 from oocgraph.partition.vertex_partition import BLOCK_BYTES, BLOCK_VERTICES, MIN_BLOCKS, partition_vertices
-from oocgraph.results.search import imbalance
 from tests.reference_build import distinct
 
 KRONECKER = KroneckerEdges(16, edge_factor=16, seed=1)

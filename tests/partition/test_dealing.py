@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oocgraph.errors import OocGraphError
+from oocgraph.partition.report import imbalance
 from oocgraph.partition.vertex_partition import local_lookup, partition_vertices
-from oocgraph.results.search import imbalance
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.store.graph import open_graph
