@@ -283,6 +283,10 @@ class Budget:
             self._refuse(f"{name} needs {format_bytes(num_bytes)}", num_bytes)
         self.hold(name, num_bytes)
 
+    def reserve_up_to(self, name: str, num_bytes: int) -> None:
+        """Charge what has grown to `num_bytes` to `name`, if it has; as `reserve`."""
+        self.reserve(name, max(0, num_bytes - self.reservations.get(name, 0)))
+
     def hold(self, name: str, num_bytes: int) -> None:
         """Charge `num_bytes` to `name`, even beyond the limit: what is charged next names a budget for both, and refuses."""
         self.reservations[name] = self.reservations.get(name, 0) + num_bytes

@@ -113,7 +113,7 @@ class _Found:
     def follow(self) -> None:
         """Find the next level."""
         began, before, stop = time.perf_counter_ns(), self.reader.bytes_read.total(), self.size
-        self._hold("frontier", self.vertex.itemsize * self.frontier)
+        self.budget.reserve_up_to("frontier", self.vertex.itemsize * self.frontier)
         frontier = np.sort(self.vertex[self.begins[-1] : stop])
         for start in range(0, frontier.size, BLOCK_ROWS):
             block = frontier[start : start + BLOCK_ROWS].astype(np.int64)
@@ -135,12 +135,9 @@ class _Found:
 
     def _make_room(self, room: int) -> None:
         room = min(room, self.store.num_rows)
-        self._hold("vertices found", FOUND_BYTES * room)
+        self.budget.reserve_up_to("vertices found", FOUND_BYTES * room)
         for array in (self.vertex, self.parent):
             array.resize(room, refcheck=False)
-
-    def _hold(self, name: str, num_bytes: int) -> None:
-        self.budget.reserve(name, max(0, num_bytes - self.budget.reservations.get(name, 0)))
 
 
 def _load(store: CSRStore) -> None:

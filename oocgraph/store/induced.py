@@ -13,7 +13,6 @@ import numpy as np
 
 from oocgraph.arguments import check_whole
 from oocgraph.errors import ArgumentError
-from oocgraph.memory import Budget
 from oocgraph.store.answering import budget_of, ids_bytes, ids_of
 from oocgraph.store.columns import Ids, distinct
 from oocgraph.store.edge_columns import EdgeColumns, column_bytes
@@ -73,12 +72,12 @@ def within(reader: RangeReader, group: str, start: Array, k: int) -> Array:
         for _, near in _pieces(reader, f"{group}/indices", *row_ends(reader.store, group, frontier, reader)):
             found.append(distinct(near[~is_near[near]]))
             is_near[found[-1]] = True
-            _hold(reader.budget, "vertices within reach", VERTEX_BYTES * sum(one.size for one in found))
+            reader.budget.reserve_up_to("vertices within reach", VERTEX_BYTES * sum(one.size for one in found))
         frontier = distinct(np.concatenate([np.empty(0, np.int64), *found]))
         if not frontier.size:
             break
     num_near = int(np.count_nonzero(is_near))
-    _hold(reader.budget, "vertices within reach", VERTEX_BYTES * num_near)
+    reader.budget.reserve_up_to("vertices within reach", VERTEX_BYTES * num_near)
     return np.flatnonzero(is_near)
 
 
@@ -153,8 +152,3 @@ def _pieces(reader: RangeReader, name: str, begin: Array, end: Array) -> Iterato
 def _piece_bytes(store: GraphArrays) -> int:
     """Return what a piece of rows takes."""
     return PIECE_ENTRY_BYTES * min(PIECE_ENTRIES, store.attributes.num_stored_edges)
-
-
-def _hold(budget: Budget, name: str, num_bytes: int) -> None:
-    """Charge what has grown to so many bytes."""
-    budget.reserve(name, max(0, num_bytes - budget.reservations.get(name, 0)))
