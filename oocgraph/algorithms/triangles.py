@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.algorithms.modularity import check_undirected
 from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import known_keywords
@@ -194,10 +195,8 @@ def transitivity(
 def _found(function: str, *given: Any) -> dict[str, Any]:
     """Return the fields of a `TrianglesResult`; arguments as for `Call`."""
     call = Call(function, *given)
-    store, attributes = call.store, call.store.attributes
-    if attributes.directed:
-        raise ArgumentError(f"{store.url} is directed, and {function} takes undirected graphs; build it with directed=False")
-    n = store.num_rows
+    store, n = call.store, call.store.num_rows
+    check_undirected(function, store)
 
     def compute(sweeps: Sweeps) -> tuple[Array, Array, dict[str, Any]]:
         count, coefficient = np.zeros(n, np.int64), np.zeros(n)
@@ -207,7 +206,7 @@ def _found(function: str, *given: Any) -> dict[str, Any]:
         total, corners, pairs = sweeps.add_up([one[0] for one in found]), sum(one[1] for one in found), sum(one[2] for one in found)
         return count, coefficient, {
             "num_triangles": corners // 3, "transitivity": corners / max(1, pairs),
-            "average_clustering": total / max(1, attributes.num_input_vertices), "num_passes": num_passes,
+            "average_clustering": total / max(1, store.attributes.num_input_vertices), "num_passes": num_passes,
         }  # fmt: skip
 
     (count, coefficient, details), fields = call.run(_needs(store), compute)

@@ -43,11 +43,6 @@ class Traffic:
     most_in_flight: int = 0
     body_bytes: int = 0
 
-    @property
-    def num_requests(self) -> int:
-        """Number of requests."""
-        return len(self.requests)
-
 
 @dataclass(frozen=True, slots=True)
 class Head:

@@ -16,8 +16,6 @@ CLAIM, LEAST, DONE, LEFT, BYTES, ROUND, FACTS, BOUNDS = 0, 8, 16, 17, 18, 24, 32
 """Words: what can be claimed; the first piece that others may have; pieces that others have done, vertices that these leave undecided,
 bytes read for them; the round of the job; facts; first and stop of each piece."""
 
-MOST_FACTS = BOUNDS - FACTS
-
 MOST_PIECES = 64
 """Pieces of a job: of 1.6 % each, and a call from Python for each."""
 

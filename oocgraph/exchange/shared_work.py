@@ -57,7 +57,7 @@ class Board:
         round_number
             By which others know that what they hold fits the job.
         facts : (n,) int64
-            At most `MOST_FACTS`.
+            At most `BOUNDS` - `FACTS`.
         bounds : (num_pieces, 2) int64
             First and stop of each; at most `MOST_PIECES`.
         """

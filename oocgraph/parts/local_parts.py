@@ -70,8 +70,6 @@ class LocalParts:
         By number.
     device_bytes : int
         Held of the device's memory.
-    num_resident_edges : int
-        Edges that host memory holds.
 
     Raises
     ------
@@ -85,7 +83,7 @@ class LocalParts:
         self, parts: Sequence[Part], numbers: Iterable[int], *, dtype: np.dtype[Any], budget: Budget, threads: int, io_threads: int,
         directed: bool, reserved_bytes: int = 0, device: Device | None = None, device_limit: int = 0, device_held: int = 0,
     ) -> None:  # fmt: skip
-        self.device_bytes = self.num_resident_edges = 0
+        self.device_bytes = 0
         self.threads, self.loaded = threads, dict[int, LoadedPart]()
         mine = [parts[p] for p in numbers]
         group = local_group(parts, directed=directed)
@@ -149,7 +147,6 @@ class LocalParts:
             budget.reserve("edges being read", reading)
             self._gatherer = Gatherer(io_threads, BUFFER_BYTES)
             held = _shares(arrays, budget.available_bytes)
-        self.num_resident_edges = sum(held)
         budget.reserve("resident edges", sum(number * array.dtype.itemsize for number, array in zip(held, arrays, strict=True)))
         return [
             partial(LocalEdges, part.store, array.name, num_held=number, gatherer=self._gatherer)

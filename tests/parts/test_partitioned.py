@@ -161,7 +161,7 @@ def test_a_budget_that_is_too_small_is_refused_and_the_one_named_works(tmp_path)
     needed = int(str(refused.value).rpartition("at least ")[2].removesuffix("M")) << 20
     with opened(store, parts, budget=needed) as runtime:
         found = check(store, runtime, [3])
-        assert found.bytes_requested >= 4 * (store.attributes.num_stored_edges - runtime.held.num_resident_edges)
+        assert found.bytes_requested >= 4 * store.attributes.num_stored_edges - runtime.budget.reservations["resident edges"]
 
 
 @pytest.mark.parametrize("share", [0, 0.5, 0.999, 1])
