@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from oocgraph.commands.values import iteration_options, values_command, weight_options
+from oocgraph.commands.values import iteration_options, rank_options, values_command, weight_options
 
 _vertices = click.option(
     "--vertex", "vertices", metavar="ID", multiple=True, callback=lambda context, parameter, given: list(given) or None,
@@ -102,11 +102,7 @@ personalized_pagerank = values_command(
     --top shows the ranks of the first; --out has those of all, in the columns rank_0, rank_1, ... in the order of the seeds.""",
     "iterations",
     click.option("--seed-vertex", "seeds", metavar="ID", multiple=True, required=True, help="Id of a seed; repeat."),
-    click.option("--damping", type=float, default=0.85, show_default=True, help="Probability of following an edge, below 1."),
-    click.option(
-        "--tol", type=float, default=1e-6, show_default=True, help="Stop when all changes sum to less than N * tol; 0: after --max-iter."
-    ),
-    click.option("--max-iter", type=int, default=100, show_default=True, help="Most iterations; more are an error, unless --tol is 0."),
+    rank_options,
     weight_options,
     on_cluster=True,
 )  # fmt: skip

@@ -15,6 +15,7 @@ from oocgraph.commands.common import (
 )
 from oocgraph.commands.running import result_options, running
 from oocgraph.commands.tables import print_table
+from oocgraph.commands.values import rank_options, weight_options, with_weight
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
@@ -25,13 +26,8 @@ SCHEDULES = ["auto", "in-place"]
 
 @click.command()
 @click.argument("graph", metavar="GRAPH")
-@click.option("--damping", type=float, default=0.85, show_default=True, help="Probability of following an edge, below 1.")
-@click.option(
-    "--tol", type=float, default=1e-6, show_default=True, help="Stop when all changes sum to less than N * tol; 0: after --max-iter."
-)
-@click.option("--max-iter", type=int, default=100, show_default=True, help="Most iterations; more are an error, unless --tol is 0.")
-@click.option("--weight", metavar="COLUMN", help="Edge column of the weights.  [default: the graph's weight, if it has one]")
-@click.option("--unweighted", is_flag=True, help="Count each edge as 1.")
+@rank_options
+@weight_options
 @click.option(
     "--personalize", "personalized", metavar="ID[=NUMBER]", multiple=True, help="Start at this vertex instead of anywhere; repeat."
 )
@@ -48,8 +44,6 @@ SCHEDULES = ["auto", "in-place"]
 def pagerank(
     graph: str,
     *,
-    weight: str | None,
-    unweighted: bool,
     personalized: tuple[str, ...],
     precision: str,
     check_pages: bool,
@@ -73,17 +67,14 @@ def pagerank(
     """
     from oocgraph.algorithms.pagerank import pagerank as rank
     from oocgraph.config import setting
-    from oocgraph.errors import OocGraphError
     from oocgraph.store.graph import open_graph
     from oocgraph.store.vertices import VertexIds
 
-    if weight is not None and unweighted:
-        raise OocGraphError("--weight and --unweighted exclude each other; give one of them")
+    options = with_weight(options)
     place.check()
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
-    personalization = _personalization(VertexIds(store), personalized) if personalized else None
-    options |= {"weight": False if unweighted else weight, "personalization": personalization}
+    options["personalization"] = _personalization(VertexIds(store), personalized) if personalized else None
     with running(resources, place) as run, setting("precision", precision):
         result = rank(store, resources=run.resources, progress=run.progress, **options)
         run.finish(result, out, overwrite=overwrite)

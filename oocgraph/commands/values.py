@@ -71,7 +71,7 @@ def values_command(
         store = oocgraph.open_graph(graph, check_pages=check_pages)
         check_result_path(out, overwrite=overwrite)
         with running(resources, place) as run:
-            result = getattr(oocgraph, function)(store, resources=run.resources, progress=run.progress, **_weight(own))
+            result = getattr(oocgraph, function)(store, resources=run.resources, progress=run.progress, **with_weight(own))
             run.finish(result, out, overwrite=overwrite)
             best = [] if num_shown is None else result.top(num_top)
         fields = run.fields(result)
@@ -120,15 +120,26 @@ def weight_options(command: Any) -> Any:
     return weight(click.option("--unweighted", is_flag=True, help="Count each edge as 1.")(command))
 
 
+def rank_options(command: Any) -> Any:
+    """Add ``--damping``, ``--tol`` and ``--max-iter`` of ranks."""
+    text = "Stop when all changes sum to less than N * tol; 0: after --max-iter."
+    tol = click.option("--tol", type=float, default=1e-6, show_default=True, help=text)
+    damping = click.option("--damping", type=float, default=0.85, show_default=True, help="Probability of following an edge, below 1.")
+    return damping(tol(_max_iter(command)))
+
+
 def iteration_options(command: Any) -> Any:
     """Add ``--tol`` and ``--max-iter``."""
-    text = "Most iterations; more are an error, unless --tol is 0."
-    most = click.option("--max-iter", type=int, default=100, show_default=True, help=text)
     text = "End when values change by less; 0: --max-iter times."
-    return click.option("--tol", type=float, default=1e-6, show_default=True, help=text)(most(command))
+    return click.option("--tol", type=float, default=1e-6, show_default=True, help=text)(_max_iter(command))
 
 
-def _weight(own: dict[str, Any]) -> dict[str, Any]:
+def _max_iter(command: Any) -> Any:
+    text = "Most iterations; more are an error, unless --tol is 0."
+    return click.option("--max-iter", type=int, default=100, show_default=True, help=text)(command)
+
+
+def with_weight(own: dict[str, Any]) -> dict[str, Any]:
     """Return options with ``weight`` as functions take it.
 
     Raises
