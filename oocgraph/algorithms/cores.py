@@ -16,15 +16,15 @@ import os
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oocgraph.algorithms.relaxing import charge_paths
+from oocgraph.algorithms.relaxing import Relaxed, charge_paths, run_fields
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
-from oocgraph.engine.blocks import Schedule, Work, degree_dtype, load_loop, new_values, total_degrees
+from oocgraph.engine.blocks import Schedule, degree_dtype, load_loop, new_values, total_degrees
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import relax
@@ -38,7 +38,7 @@ from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.rows import BLOCK_ROWS
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import Array, Progress, ProgressOption
+from oocgraph.types import Progress, ProgressOption
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -120,14 +120,6 @@ def core_numbers(
     return find_cores(open_graph(graph), schedule, asked, progress=progress, runtime=runtime)
 
 
-class _Found(NamedTuple):
-    core_number: Array
-    rank: Array
-    num_blocks: int
-    work: Work
-    device_bytes: int
-
-
 def check_task(store: CSRStore, schedule: str, *, is_on_cluster: bool = False) -> None:
     """Refuse arguments that make no sense."""
     if schedule not in SCHEDULES:
@@ -159,18 +151,15 @@ def find_cores(
             load_loop(relax.peel, degree_dtype(store), store, None)
             found = opened.within(partial(_in_process, store, opened, resources.num_threads, SCHEDULES[schedule], shown))
     return CoreResult(
-        stored_core_number=found.core_number, stored_rank=found.rank, schedule=SCHEDULES[schedule], num_blocks=found.num_blocks,
-        num_blocks_read=found.work.num_read, seconds=found.work.seconds, idle_seconds=found.work.idle_seconds,
-        bytes_requested=found.work.bytes_read,
-        bytes_read=max(found.work.bytes_read, found.device_bytes), ids=VertexIds(store), edge_bytes=store.edge_bytes,
-        load_seconds=perf_counter() - started - found.work.seconds, peak_host_bytes=sampler.peak_bytes, memory_budget=here.limit_bytes,
+        stored_core_number=found.value, stored_rank=found.parent, schedule=SCHEDULES[schedule], ids=VertexIds(store),
+        edge_bytes=store.edge_bytes, **run_fields(found, started, sampler, here),
     )  # fmt: skip
 
 
 def _in_process(
     store: CSRStore, opened: OpenedGraph | Unopened, threads: int, schedule: Schedule, progress: Progress, budget: Budget
-) -> _Found:  # fmt: skip
-    """Find core numbers in this process."""
+) -> Relaxed:  # fmt: skip
+    """Find core numbers, values, and ranks, in place of parents, in this process."""
     n, kind = store.num_rows, degree_dtype(store)
     vertex_bytes = n * (kind.itemsize + store.index_dtype.itemsize)
     budget.alternatively("the result, when it is written,", vertex_bytes + SLACK_BYTES + writing_bytes(store))
@@ -180,10 +169,10 @@ def _in_process(
         values, device = new_values(degree, rank, -1, num_left=n), device_bytes_read()
         none = np.empty(0, np.int64), np.empty(0, np.int32)
         work = engine.run(relax.peel, values, *none, schedule=schedule, slack=HELD_FIRST, progress=progress)
-        return _Found(degree, rank, engine.num_blocks, work, device_bytes_read() - device)
+        return Relaxed(degree, rank, engine.num_blocks, work, device_bytes_read() - device)
 
 
-def _on_cluster(store: CSRStore, resources: Resources, progress: Progress, budget: Budget) -> _Found:
+def _on_cluster(store: CSRStore, resources: Resources, progress: Progress, budget: Budget) -> Relaxed:
     """As `_in_process`, on workers; imports nothing of Dask before."""
     from oocgraph.cluster.block_rounds import run_on_cluster
     from oocgraph.cluster.worker_cores import CoresSpec
@@ -191,4 +180,4 @@ def _on_cluster(store: CSRStore, resources: Resources, progress: Progress, budge
     charge_paths(store, budget, NUM_TABLES * store.num_rows * (degree_dtype(store).itemsize + store.index_dtype.itemsize))
     found = run_on_cluster(store, resources, CoresSpec, title="the peeling", label="core-step", merge=None, progress=progress)
     degree, rank = (array if array.flags.writeable else array.copy() for array in found.table[:2])
-    return _Found(degree, rank, found.num_blocks, found.work, found.device_bytes)
+    return Relaxed(degree, rank, found.num_blocks, found.work, found.device_bytes)

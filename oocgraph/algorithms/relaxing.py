@@ -1,4 +1,4 @@
-"""Values handed on along edges, out of core: what shortest paths and operators of a user share.
+"""Values handed on along edges, out of core: what shortest paths and operators of a user share, and core numbers in part.
 
 In: a graph, where values begin, a loop that hands them on (`oocgraph.kernels.relax`). Out: `Relaxed`, the values of all vertices and where
 each came from. Blocks of edges are worked on by priority, those in memory first (`oocgraph.engine.blocks`).
@@ -124,12 +124,19 @@ class Relaxing(NamedTuple):
         return {
             "stored_value": found.value, "stored_parent": found.parent, "unreached": unreached, "weight": self.column,
             "schedule": self.schedule, "slack": self.slack, "num_relaxed": work.num_followed, "num_again": work.num_again,
-            "num_blocks": found.num_blocks, "num_blocks_read": work.num_read, "seconds": work.seconds, "idle_seconds": work.idle_seconds,
-            "bytes_requested": work.bytes_read,
-            "bytes_read": max(work.bytes_read, found.device_bytes), "edge_bytes": store.array("out/indices").length * itemsize,
-            "load_seconds": perf_counter() - started - work.seconds, "peak_host_bytes": sampler.peak_bytes,
-            "memory_budget": resources.limit_bytes,
+            "edge_bytes": store.array("out/indices").length * itemsize, **run_fields(found, started, sampler, resources),
         }  # fmt: skip
+
+
+def run_fields(found: Relaxed, started: float, sampler: PeakSampler, resources: Resources) -> dict[str, Any]:
+    """Return arguments of a result that say what a run has taken."""
+    work = found.work
+    return {
+        "num_blocks": found.num_blocks, "num_blocks_read": work.num_read, "seconds": work.seconds, "idle_seconds": work.idle_seconds,
+        "bytes_requested": work.bytes_read, "bytes_read": max(work.bytes_read, found.device_bytes),
+        "load_seconds": perf_counter() - started - work.seconds, "peak_host_bytes": sampler.peak_bytes,
+        "memory_budget": resources.limit_bytes,
+    }  # fmt: skip
 
 
 def charge_paths(store: CSRStore, budget: Budget, num_bytes: int) -> None:
