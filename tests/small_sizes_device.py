@@ -116,5 +116,4 @@ def compare(seed, folder):
 
 
 if __name__ == "__main__":
-    with patch.object(small_sizes, "compare", compare):
-        small_sizes.main()
+    small_sizes.main(compare, __doc__)

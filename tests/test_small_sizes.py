@@ -1,8 +1,8 @@
-"""Some draws of `tests.small_sizes` and `tests.small_sizes_builds`."""
+"""Some draws of `tests.small_sizes`, `tests.small_sizes_builds` and `tests.small_sizes_device`."""
 
 import pytest
 
-from tests import small_sizes_builds
+from tests import small_sizes_builds, small_sizes_device
 from tests.small_sizes import compare
 
 
@@ -14,3 +14,8 @@ def test_small_sizes_change_no_answer(tmp_path, seed):
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_small_sizes_change_no_store_and_no_file(tmp_path, seed):
     assert small_sizes_builds.compare(seed, tmp_path) == []
+
+
+@pytest.mark.parametrize("seed", range(1, 3))
+def test_small_sizes_of_devices_change_no_answer(tmp_path, seed):
+    assert small_sizes_device.compare(seed, tmp_path) == []
