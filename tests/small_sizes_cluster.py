@@ -5,12 +5,10 @@ As `tests.small_sizes`; what is right is what one process finds with sizes as th
 
 from __future__ import annotations
 
-import argparse
 import pkgutil
-import tempfile
 from contextlib import ExitStack, suppress
+from functools import cache
 from importlib import import_module
-from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -22,7 +20,7 @@ from oocgraph.config import setting
 from oocgraph.engine.shard_plan import ShardPlan
 from tests.cluster import clusters
 from tests.small_sizes import SIZES as ALONE
-from tests.small_sizes import drawn_edges
+from tests.small_sizes import drawn_edges, main
 
 SIZES = ALONE | {
     "exchange.windows.MOST_SLOT_BYTES": (16, 64, 1000), "exchange.windows.LEAST_SLOT_BYTES": (8, 40),
@@ -79,17 +77,20 @@ def answers(graph, rng, folder):
     return calls | opened
 
 
-def compare(seed, folder, client):
+def compare(seed, folder):
     """Draw a graph and sizes, compute in one process and on a cluster, and return the names of what differs."""
-    rng = np.random.default_rng(seed)
+    import_all()
+    rng, folder = np.random.default_rng(seed), folder / f"cluster-{seed}"
     if (edges := drawn_edges(rng, directed := bool(rng.random() < 0.5))) is None:
         return []
     edges = *edges[:2], edges[2] * (rng.random(edges[2].size) < rng.choice([0.6, 1.0]))  # some of weight 0
+    folder.mkdir()
     with setting("vertex-order", str(rng.choice(["original", "degree", "locality"]))):
         graph = oocgraph.build_csr(edges, folder / "graph", weight="weight", directed=directed, duplicates="min")
     calls, wrong = answers(graph, rng, folder), []
     expected = {name: np.asarray(call({"resources": Resources(client=False)})) for name, call in calls.items()}
-    with ExitStack() as stack:
+    quiet = {"processes": False, "threads_per_worker": 1, "dashboard_address": None, "scheduler_kwargs": {"dashboard_address": ":0"}}
+    with LocalCluster(n_workers=1 + seed % 4, **quiet) as cluster, Client(cluster) as client, ExitStack() as stack:
         for name, values in SETTINGS.items():
             stack.enter_context(setting(name, values[rng.integers(len(values))]))
         for names, values in SIZES.items():
@@ -108,20 +109,13 @@ def compare(seed, folder, client):
     return wrong
 
 
-def main():
-    """Compare as many draws as are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("number", type=int)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    for module in pkgutil.walk_packages(oocgraph.__path__, "oocgraph."):  # none may be imported while sizes are small
-        module.name == "oocgraph.__main__" or import_module(module.name)
-    for seed in range(given.seed, given.seed + given.number):
-        quiet = {"processes": False, "threads_per_worker": 1, "dashboard_address": None, "scheduler_kwargs": {"dashboard_address": ":0"}}
-        with LocalCluster(n_workers=1 + seed % 4, **quiet) as cluster, Client(cluster) as client, tempfile.TemporaryDirectory() as folder:
-            for name in compare(seed, Path(folder), client):
-                print(f"seed {seed}: {name}", flush=True)
+@cache
+def import_all():
+    """Import all modules: none may be imported while sizes are small."""
+    for module in pkgutil.walk_packages(oocgraph.__path__, "oocgraph."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
 
 
 if __name__ == "__main__":
-    main()
+    main(compare, __doc__)
