@@ -77,11 +77,11 @@ class ResultsOnDisk:
 
 
 def first_violation(
-    store: CSRStore, result: Any, *, memory_budget: str | int | None = None, verify: Callable[..., Any] = verify_bfs
+    store: CSRStore, result: Any, *, memory_budget: str | int | None = None, verify: Callable[..., Any] | None = None
 ) -> str | None:  # fmt: skip
-    """Return the rule that `result` breaks, with the vertices; None when it is valid."""
+    """Return the rule that `result` breaks, by default of a search, with the vertices; None when it is valid."""
     try:
-        verify(store, result, memory_budget=memory_budget)
+        (verify or verify_bfs)(store, result, memory_budget=memory_budget)
     except ValidationError as error:
         return str(error)
     return None

@@ -28,7 +28,7 @@ from oocgraph.store.graph import open_graph
 from tests import every_knob
 from tests.capped import run_capped
 from tests.ingest.helpers_build import ArraySource, assert_same_store
-from tests.processes import program
+from tests.processes import open_files, program
 
 CAPPED_EDGES = int(os.environ.get("OOCGRAPH_CAPPED_EDGES", "1000000"))
 """Edges of the capped tests of ids; run with 50000000 before a release (ten minutes)."""
@@ -105,8 +105,9 @@ def test_full_file_system_says_so(tmp_path):
         with pytest.raises(OutputError, match="disk is full"):
             build_csr(random_source(400_000), small / "g")
         assert list(small.iterdir()) == []
+        assert open_files(small) == []
     finally:
-        subprocess.run(["umount", small], check=True)
+        subprocess.run(["umount", "--lazy", small], check=True)  # a process that is just begun may have what was open for a moment
 
 
 KILLED = """
