@@ -141,16 +141,15 @@ class DeviceShare:
         self._host_indices: Any = () if host_indices is None else host_indices
         vectors = self.vector_bytes + beside_bytes
         room = device_limit - vectors
-        self.pieces = _pieces(part, self._fields, room // SLOTS_SHARE if keep else room, len(self._first_indices))
-        self._lengths = {name: max((_size(piece, name) for piece in self.pieces), default=0) for name in self._fields}
-        self._num_offsets = max((piece.num_lines for piece in self.pieces), default=0) + 1
-        self.num_slots = min(NUM_SLOTS, len(self.pieces))
-        slot_bytes = sum(self._lengths[name] * kind.itemsize for name, kind in self._fields.items())
-        self._slots_bytes = self.num_slots * (slot_bytes + 8 * self._num_offsets)
+        length, least = _piece_lengths(part, self._fields, room // SLOTS_SHARE if keep else room)
+        self._cut(length)
+        while self._slots_bytes > room and length > least:  # lines are many more than nonzeros
+            length = max(least, length // 2)
+            self._cut(length)
         resident = [self._resident_bytes(n) for n in range(1, len(self.pieces) + 1)] if keep else []
         self.num_resident = sum(size <= room - self._slots_bytes for size in resident)
         self._fixed_bytes = beside_bytes + (resident[self.num_resident - 1] if self.num_resident else 0)
-        self.host_bytes = self.num_slots * (slot_bytes + sum(self._reading_bytes(name) for name in self._fields))
+        self.host_bytes = self.num_slots * (self._slot_bytes + sum(self._reading_bytes(name) for name in self._fields))
         self.num_held = 0
         self._held: list[dict[str, Array]] = []
         self._segments: list[_Segment] = []
@@ -164,6 +163,15 @@ class DeviceShare:
                 f"{self.num_slots} pieces of the matrix){beside} but may hold {format_bytes(max(0, device_limit))}; raise "
                 f"device_memory_budget to at least {-(-(self.device_bytes + device_held) >> 20)}M, or use device='cpu'"
             )
+
+    def _cut(self, length: int) -> None:
+        """Cut the part into pieces of so many nonzeros, and plan the slots that take the largest."""
+        self.pieces = _pieces(self.part, length, len(self._first_indices))
+        self._lengths = {name: max((_size(piece, name) for piece in self.pieces), default=0) for name in self._fields}
+        self._num_offsets = max((piece.num_lines for piece in self.pieces), default=0) + 1
+        self.num_slots = min(NUM_SLOTS, len(self.pieces))
+        self._slot_bytes = sum(self._lengths[name] * kind.itemsize for name, kind in self._fields.items())
+        self._slots_bytes = self.num_slots * (self._slot_bytes + 8 * self._num_offsets)
 
     @property
     def vector_bytes(self) -> int:
@@ -504,14 +512,15 @@ def _size(piece: Any, name: str) -> int:
     return int(piece.num_lines + 1 if name == "pointers" else piece.num_entries)
 
 
-def _pieces(part: Any, fields: dict[str, np.dtype[Any]], room_bytes: int, num_held: int) -> list[Any]:
-    """Cut a part into pieces, of which `NUM_SLOTS` fit beside their pointers where lines are not many more than nonzeros.
-
-    None begins before nonzero `num_held` and ends behind it.
-    """
+def _piece_lengths(part: Any, fields: dict[str, np.dtype[Any]], room_bytes: int) -> tuple[int, int]:
+    """Nonzeros of a piece, so that `NUM_SLOTS` fit beside their pointers where lines are not many more, and of the smallest pieces."""
     entry_bytes = sum(kind.itemsize for kind in fields.values()) + 8
     least = max(MIN_PIECE_ENTRIES, -(-part.num_entries // MAX_PIECES))
-    length = min(PIECE_ENTRIES, max(least, room_bytes // (NUM_SLOTS * entry_bytes)))
+    return min(PIECE_ENTRIES, max(least, room_bytes // (NUM_SLOTS * entry_bytes))), least
+
+
+def _pieces(part: Any, length: int, num_held: int) -> list[Any]:
+    """Cut a part into pieces of `length` nonzeros; none begins before nonzero `num_held` and ends behind it."""
     bounds = [*range(part.start, part.stop, length), part.stop] if part.num_entries else []
     if bounds and part.start < num_held < part.stop:
         bounds = sorted({*bounds, num_held})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -185,6 +187,21 @@ class TestMemory:
             DeviceShare(CpuDevice(), part, np.dtype(float), semiring_of("plus_times"), device_limit=share.device_bytes - 1)
         monkeypatch.setattr(device_product, "PIECE_ENTRIES", 100)
         assert len(DeviceShare(CpuDevice(), part, np.dtype(float), semiring_of("plus_times"), device_limit=1 << 20).pieces) == 40
+
+    @pytest.mark.parametrize("keep", [False, True])
+    @pytest.mark.parametrize("form", FORMATS)
+    def test_the_budget_that_a_refusal_names_works_where_most_lines_are_empty(self, monkeypatch, form, keep):
+        """Larger pieces have pointers for more lines: they are chosen only where these fit as well."""
+        monkeypatch.setattr(device_product, "PIECE_ENTRIES", 1 << 20)
+        monkeypatch.setattr(device_product, "MIN_PIECE_ENTRIES", 1 << 8)
+        matrix = in_format(of_rows([1, *[0] * 199] * 6000, num_columns=1_200_000), form)
+        options = {"dtype": np.dtype(float), "semiring": semiring_of("plus_times"), "keep": keep}
+        with pytest.raises(BudgetError, match="device_memory_budget") as caught:
+            DeviceMatrix([CpuDevice()], matrix, **options, device_limits=[1000])
+        named = int(re.search(r"to at least (\d+)M", str(caught.value))[1]) << 20
+        for more in range(0, 9 << 20, 1 << 20):
+            with DeviceMatrix([CpuDevice()], matrix, **options, device_limits=[named + more]) as planned:
+                assert sum(planned.device_bytes.values()) <= named + more
 
     def test_device_that_is_too_small_is_refused_with_what_would_do(self, given):
         given([CpuDevice()])
