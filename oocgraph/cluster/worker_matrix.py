@@ -108,7 +108,16 @@ class DeviceMatrices:
         def read(piece: Any, buffers: dict[str, Array]) -> Any:
             return checked_piece(piece.load(buffers) if hasattr(piece, "load") else piece, ring, name)
 
-        matrix = DeviceMatrix([device], part, device_dtype(dtype, ring), ring, device_limits=[room], read=read, keep=keep)
+        matrix = DeviceMatrix(
+            [device],
+            part,
+            device_dtype(dtype, ring),
+            ring,
+            device_limits=[room],
+            device_held=[self._device.held_bytes],
+            read=read,
+            keep=keep,
+        )
         with self._ledger.opening(spec.requested_memory) as budget:
             with budget.all_or_none():
                 matrix.charge(budget)

@@ -109,6 +109,18 @@ def test_searches_are_refused_beside_matrices_in_use_by_a_budget_that_works(grap
     made.matrices.put_back(kept)
 
 
+def test_a_product_is_refused_beside_what_is_in_use_by_a_budget_that_works(graph):
+    """Searches and another product hold memory of the device: the message counts it."""
+    made, budget = plugin(), 20 << 20
+    made.worker_state.acquire("searches", graph_spec(graph, device_memory_budget=budget), [0])
+    with pytest.raises(BudgetError, match=r"worker tcp://worker:1: .* beside .* that are held") as caught:
+        take(made, product_spec(graph, device_memory_budget=4 << 20))
+    named = int(re.search(r"device_memory_budget to at least (\d+)M", str(caught.value))[1]) << 20
+    kept = take(made, product_spec(graph, device_memory_budget=named))
+    assert made.worker_state.device.held_bytes <= named
+    made.matrices.put_back(kept)
+
+
 def test_matrices_and_parts_leave_room_for_each_other(graph, tmp_path):
     """A matrix that nothing uses is given back for parts; searches and products get what these leave, until they are closed."""
     made, budget, partitions = plugin(), 32 << 20, partition(graph, 2, "1d", tmp_path / "parts")
