@@ -17,6 +17,7 @@ from oocgraph import Resources
 from oocgraph.arrays import DeviceChoice
 from oocgraph.config import setting
 from oocgraph.engine.cpu_engine import TinyLimits
+from oocgraph.engine.device_graph import DeviceAdjacency
 from oocgraph.plan import device_residency, paths_residency
 from tests import small_sizes
 from tests.cuda_on_cpu.device import CpuDevice
@@ -60,6 +61,10 @@ def draw(stack, rng, devices):
         for module in ("device_levels", "device_engine"):
             put(f"engine.{module}.TINY", TinyLimits(vertices=0, edges=1 << 12))
     extra, most = int(rng.integers(0, 5000)), [None, 0, int(rng.integers(0, 2000))][rng.integers(3)]
+    if rng.random() < 0.6:  # tails are pulled from disk, in windows of pages of few edges
+        extra, most = int(rng.choice([0, 100, 400, 2000])), 0
+        put("engine.device_engine.WINDOW_PAGES", int(rng.integers(1, 3)))
+        stack.enter_context(patch.object(DeviceAdjacency, "page_shift", int(rng.integers(3))))
     plan, plan_paths = device_residency.plan_device_residency, paths_residency.plan_paths_residency
 
     def of_search(sizes, **options):
@@ -80,7 +85,7 @@ def draw(stack, rng, devices):
 def answers(graph, rng):
     """Yield names, and what computes something where its options say."""
     ids, n = sorted(graph.to_networkx()), graph.attributes.num_input_vertices
-    for direction in ("auto", "push", "pull"):
+    for direction in ("auto", "push", *4 * ["pull"]):
         sources = rng.choice(ids, int(rng.integers(1, 4))).tolist()
         yield f"bfs {direction}", lambda s=sources, d=direction, **given: oocgraph.bfs(graph, s, direction=d, **given).level
     for delta in (None, 1.0):
@@ -92,6 +97,14 @@ def answers(graph, rng):
     yield "pagerank", lambda **given: oocgraph.pagerank(graph, tol=0, max_iter=9, **given).rank
 
 
+def with_long_rows(edges, rng):
+    """Let a few vertices have edges from many, mostly."""
+    if rng.random() < 0.3:
+        return edges
+    hubs, ends = rng.integers(0, int(rng.integers(1, 6)), 400), rng.integers(0, 1 + edges[0].max(), 400)
+    return tuple(np.r_[old, new] for old, new in zip(edges, (ends, hubs, rng.integers(1, 9, 400)), strict=True))
+
+
 def compare(seed, folder):
     """Draw a graph, sizes and devices, compute on them, and return what differs: a list of names."""
     rng, asked, wrong = np.random.default_rng(seed), {"resources": Resources(device="cuda", threads=2)}, []
@@ -99,7 +112,9 @@ def compare(seed, folder):
     if (edges := small_sizes.drawn_edges(rng, directed)) is None:
         return []
     with setting("vertex-order", str(rng.choice(["original", "degree"]))):
-        graph = oocgraph.build_csr(edges, folder / f"{seed}.zarr", weight="weight", directed=directed, duplicates="min")
+        graph = oocgraph.build_csr(
+            with_long_rows(edges, rng), folder / f"{seed}.zarr", weight="weight", directed=directed, duplicates="min"
+        )
     calls = [(name, call, call(resources=Resources(device="cpu"))) for name, call in answers(graph, rng)]
     kinds = rng.integers([6, 2, 2], size=(int(rng.integers(1, 4)), 3)).tolist()
     devices = tuple(CpuDevice(order, deferred=bool(deferred), peers=bool(peers)) for order, deferred, peers in kinds)
