@@ -71,7 +71,7 @@ def answers(graph, rng, folder):
     }  # fmt: skip
     over = {"bfs 1d": "1d", "bfs 2d": "2d"}
     opened = {
-        name: lambda o, by=by: levels({"client": o["runtime"].client, "partition": by} if "runtime" in o else o)
+        name: lambda o, by=by: levels({"resources": o["runtime"].resources, "partition": by} if "runtime" in o else o)
         for name, by in over.items()
     }
     return calls | opened
