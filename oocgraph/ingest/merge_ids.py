@@ -21,6 +21,9 @@ from oocgraph.types import Array
 BLOCK_BYTES = 2 << 20
 """Bytes of the ids of each store that are held at a time, about."""
 
+STRING_BYTES = 40
+"""Bytes of an id that is a string, beside its characters: where it begins and its number, and its places while both stores are sorted."""
+
 ReadAhead = Callable[[Iterator[tuple[Any, Array]]], Iterator[tuple[Any, Array]]]
 
 Run = tuple[Any, Array]
@@ -113,7 +116,8 @@ def _linked(store: CSRStore) -> Iterator[tuple[Any, Array]]:
 
 
 def _block_ids(store: CSRStore) -> int:
-    return max(1, int(BLOCK_BYTES / _mean_bytes(store)))
+    beside = STRING_BYTES if store.attributes.id_kind == "string" else 0
+    return max(1, int(BLOCK_BYTES / (beside + _mean_bytes(store))))
 
 
 def _mean_bytes(*stores: CSRStore) -> float:

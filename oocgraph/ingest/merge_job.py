@@ -51,6 +51,10 @@ from oocgraph.types import Duplicates, Progress, VertexOrder, ignore_progress
 CATEGORY_COPIES = 4
 """Copies of the distinct strings of edge columns while those of two stores are put together."""
 
+TIED_BYTES, TIED_COPIES = 120, 5
+"""Bytes of an entry of a row whose entries may all be of one edge, which are treated at once, and copies of its columns beside them:
+measured, with columns of 8, 16 and 24 bytes."""
+
 LEFT_BYTES = 24 << 20
 """What sorting new edges leaves in the process (8 - 10 MiB), and what their own vertices take where these are few."""
 
@@ -178,13 +182,20 @@ def _charges(stores: list[CSRStore], num_workers: int, longest: int) -> dict[str
     first = stores[0]
     rows, ids = [one.num_rows for one in stores] + [0], sum(one.num_vertices for one in stores)
     texts = [name for name, kind in first.attributes.columns.items() if kind == "string"]
-    record = RECORD_BYTES + PAYLOAD_COPIES * _payload(first).binned_bytes
     return {
         "vertices": vertex_bytes(rows[0], rows[1], ids, directed=first.attributes.directed),
         "distinct strings": CATEGORY_COPIES * sum(column_bytes(one, texts) for one in stores),
-        "longest row": record * max(0, longest - MIN_BLOCK_ROWS),
+        "longest row": _entry_bytes(stores) * max(0, longest - MIN_BLOCK_ROWS),
         "reading rows": sum(rows_bytes(one, _row_arrays(one), num_workers + 1) for one in stores),
     }
+
+
+def _entry_bytes(stores: list[CSRStore]) -> int:
+    """Return what each entry of a row that is merged alone takes."""
+    payload = _payload(stores[0])
+    if payload.stored and any(one.attributes.parallel_edges is not False for one in stores):
+        return TIED_BYTES + TIED_COPIES * payload.binned_bytes
+    return RECORD_BYTES + PAYLOAD_COPIES * payload.binned_bytes
 
 
 def _longest(*stores: CSRStore) -> int:
