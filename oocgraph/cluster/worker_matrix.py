@@ -109,15 +109,9 @@ class DeviceMatrices:
             return checked_piece(piece.load(buffers) if hasattr(piece, "load") else piece, ring, name)
 
         matrix = DeviceMatrix(
-            [device],
-            part,
-            device_dtype(dtype, ring),
-            ring,
-            device_limits=[room],
-            device_held=[self._device.held_bytes],
-            read=read,
+            [device], part, device_dtype(dtype, ring), ring, device_limits=[room], device_held=[self._device.held_bytes], read=read,
             keep=keep,
-        )
+        )  # fmt: skip
         with self._ledger.opening(spec.requested_memory) as budget:
             with budget.all_or_none():
                 matrix.charge(budget)
