@@ -7,6 +7,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
+from oocgraph import build_csr, export_graph
 from oocgraph.ingest.sources import open_source
 from tests.ingest.helpers import check, peak_anonymous_bytes, read, refused
 
@@ -98,3 +99,12 @@ def test_a_long_file_is_read_in_bounded_memory(tmp_path):
     grown, num_edges = peak_anonymous_bytes(path)
     assert num_edges == 2_000_000
     assert grown < 40 << 20
+
+
+def test_values_are_read_as_the_floats_that_are_asked_for(tmp_path):
+    """An export writes the shortest text of a float32, which is another float64."""
+    weight = np.array([0.1, 1e-3, np.inf, 3.25], np.float32)
+    graph = build_csr((np.arange(4), np.arange(1, 5), weight), weight="weight", directed=True)
+    export_graph(graph, tmp_path / "g.mtx")
+    again = build_csr(tmp_path / "g.mtx", weight="weight", dtypes={"weight": "float32"}, directed=True)
+    np.testing.assert_array_equal(again.to_scipy().data, graph.to_scipy().data, strict=True)

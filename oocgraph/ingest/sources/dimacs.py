@@ -47,7 +47,7 @@ def open_dimacs(path: Path, request: Request) -> Source:
     layout = replace(layout, largest_id=num_vertices)
     types: dict[int, Any] = {0: pa.large_string(), 1: pa.int64(), 2: pa.int64()}
     if (asked := layout.dtypes.get("weight")) is not None:
-        types[3] = pa.float64() if np.dtype(asked).kind == "f" else pa.int64()
+        types[3] = pa.from_numpy_dtype(np.dtype(asked)) if np.dtype(asked).kind == "f" else pa.int64()
     dialect = Dialect(" ", 0, (KIND, "source", "target", "weight"), types, (1, 2), may_be_text=False, marks=MARKS)
 
     return open_counted(path, dialect, layout, num_arcs, what="arcs", line_bytes=LINE_BYTES)

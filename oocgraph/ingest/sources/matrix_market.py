@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from oocgraph.errors import InputError
@@ -42,6 +43,8 @@ def open_matrix_market(path: Path, request: Request) -> Source:
     value_type = VALUE_TYPES[header.field]
     available = {} if value_type is None else {"weight": "int64" if value_type == pa.int64() else "float64"}
     layout = fixed_layout(str(path), available, request, ends=("row", "column"), declared=header.num_vertices, make=_OneBased)
+    if value_type == pa.float64() and (asked := np.dtype(layout.dtypes.get("weight", "float64"))).kind == "f":
+        value_type = pa.from_numpy_dtype(asked)  # 0.1 is a float32 where that is asked for
     dialect = Dialect(
         delimiter=" ",
         skip_rows=1,
