@@ -178,6 +178,22 @@ def test_incomplete_component_is_caught(tree):
         verify_search(store, [number[0]], parent, level)
 
 
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_search_that_ends_where_a_byte_does_is_caught(tmp_path, directed, dtype, backwards):
+    """Level 254 is the last that a byte holds; the next number says that a vertex is unreached."""
+    ends = np.arange(299), np.arange(1, 300)
+    if backwards:
+        ends = 299 - ends[0], 299 - ends[1]
+    store = store_of(tmp_path / "g.zarr", *ends, directed=directed)
+    source = VertexIds(store).vertices_of(ends[0][:1]).tolist()
+    cut = plain_bfs(store, source, limit=254, dtype=dtype)
+    assert verify_search(store, source, *cut, depth_limit=254).depth == 254
+    with pytest.raises(ValidationError, match=r"spans at most one level.*, level 254.*, level none"):
+        verify_search(store, source, *cut)
+
+
 def test_depth_limit_is_respected(tree):
     """Beyond the limit vertices are unreached; before it they must not be; deeper ones are an error."""
     store, number, parent, level = tree

@@ -63,7 +63,8 @@ def check_directed(
 ) -> Any:  # fmt: skip
     """Check that no edge from a reached vertex spans more than one level; mark the vertices whose tree edge is met.
 
-    An unreached neighbour has the largest level, so it spans too much unless the vertex lies at the depth limit.
+    An unreached neighbour has the largest level, so it spans too much unless the vertex lies at the depth limit; the level before that one
+    is followed by none.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def check_directed(
         a = max(indptr[r] - first_edge, 0)
         b = min(indptr[r + 1] - first_edge, indices.size)
         num_edges += b - a
-        last = unreached if lu == limit else lu + 1
+        last = unreached if lu == limit else lu + (lu < unreached - 1)
         for i in range(a, b):
             w = np.int64(indices[i])
             if w < 0 or w >= level.size:
@@ -112,6 +113,7 @@ def check_undirected(
     for r in range(indptr.size - 1):
         u = first_row + r
         lu, p = np.int64(level[u]), np.int64(parent[u])
+        deepest, least = lu + (lu < unreached - 1), lu - (lu != unreached)
         a = max(indptr[r] - first_edge, 0)
         b = min(indptr[r + 1] - first_edge, indices.size)
         if lu != unreached:
@@ -124,9 +126,9 @@ def check_undirected(
             if w < 0:
                 return INDEX_RANGE, u, w, num_edges, num_loops
             lw = np.int64(level[w])
-            if lw > lu + 1 and lu != limit:
+            if lw > deepest and lu != limit:
                 return EDGE_SPAN, u, w, num_edges, num_loops
-            if lw + 1 < lu and lw != limit:
+            if lw < least and lw != limit:
                 return EDGE_SPAN, w, u, num_edges, num_loops
             found |= w == p
             i += 1
