@@ -219,10 +219,13 @@ def check_paths(
         du = distance[u]
         if du == unreached:
             continue
+        most = unreached - du
         for k in range(max(indptr[r] - first_edge, 0), min(indptr[r + 1] - first_edge, indices.size)):
             v = np.int64(indices[k])
             if v >= distance.size:
                 return INDEX_RANGE, u, v
+            if weights[k] > most:  # integers whose sum would overflow
+                continue
             through = du + weights[k]
             if through < distance[v] and through <= limit:
                 return EDGE_SPAN, u, v

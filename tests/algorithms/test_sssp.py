@@ -178,6 +178,17 @@ def test_a_limit_beyond_62_bits_leaves_nothing_out(tmp_path, schedule, limit):
     assert dict(sssp(store, 0, distance_limit=2**62 - 1, schedule=schedule).reached()) == {0: 0, 3: 7}
 
 
+@pytest.mark.parametrize("dtype", [np.uint32, np.int64])
+@pytest.mark.parametrize("schedule", ["async", "rounds"])
+def test_an_edge_too_long_for_a_distance_is_judged_as_such(tmp_path, schedule, dtype):
+    """No shorter path goes through it."""
+    table = pd.DataFrame({"source": [0, 0, 1], "target": [1, 2, 2], "weight": np.array([1, 1, np.iinfo(dtype).max], dtype)})
+    store = oocgraph.build_csr(table, tmp_path / "g.zarr", weight="weight", directed=True)
+    found = sssp(store, 0, schedule=schedule)
+    assert dict(found.reached()) == {0: 0, 1: 1, 2: 1}
+    verify_sssp(store, found)
+
+
 @pytest.mark.parametrize("spread", ["lognormal", "powers", "equal", "zeros"])
 def test_weights_of_all_magnitudes_are_followed_few_times(spread):
     """Of a grid: one heavy edge does not make a bucket that holds all paths."""
