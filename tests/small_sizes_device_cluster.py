@@ -1,6 +1,6 @@
 """Computations on workers in this process with devices, executed on the CPU: ``python -m tests.small_sizes_device_cluster 50 --seed 1``.
 
-As `tests.small_sizes_cluster`. Budgets of device memory are from the least on; one that a refusal names must do.
+As `tests.small_sizes_cluster`. Budgets of device memory are from the least on; one that a refusal names must be enough.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def compute(call, rng):
             refusals.append(str(error))
             named = re.search(r"device_memory_budget to at least (\d+)M", str(error))
             if named is None or len(refusals) > 2:
-                raise AssertionError(f"a budget that a refusal names does not do: {refusals}") from error
+                raise AssertionError(f"a refusal named a budget that was refused, too, or none: {refusals}") from error
             budget = int(named[1]) << 20
 
 

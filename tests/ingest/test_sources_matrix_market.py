@@ -8,6 +8,7 @@ import scipy.io
 import scipy.sparse
 
 from oocgraph import build_csr, export_graph
+from oocgraph.errors import InputError
 from oocgraph.ingest.sources import open_source
 from tests.ingest.helpers import check, peak_anonymous_bytes, read, refused
 
@@ -108,3 +109,16 @@ def test_values_are_read_as_the_floats_that_are_asked_for(tmp_path):
     export_graph(graph, tmp_path / "g.mtx")
     again = build_csr(tmp_path / "g.mtx", weight="weight", dtypes={"weight": "float32"}, directed=True)
     np.testing.assert_array_equal(again.to_scipy().data, graph.to_scipy().data, strict=True)
+
+
+@pytest.mark.parametrize("name", ["g.mtx", "g.csv", "g.gr"])
+def test_numbers_too_large_for_float32_are_refused(tmp_path, name):
+    """Arrow reads them as infinities, which may stand beside them."""
+    begins = {"g.mtx": f"{BANNER} real general\n9 9 3\n", "g.csv": "source,target,weight\n", "g.gr": "p sp 9 3\n"}[name]
+    sep, mark = "," if name == "g.csv" else " ", "a " if name == "g.gr" else ""
+    rows = [("1", "2", "inf"), ("2", "3", "0.1"), ("3", "4", "1e300")]
+    (tmp_path / name).write_text(begins + "".join(mark + sep.join(row) + "\n" for row in rows))
+    options = {"weight": "weight", "directed": True}
+    with pytest.raises(InputError, match=r"line \d, column 'weight': the value 1e\+300 is no float32"):
+        build_csr(tmp_path / name, dtypes={"weight": "float32"}, **options)
+    assert build_csr(tmp_path / name, dtypes={"weight": "float64"}, **options).to_scipy().data.tolist() == [np.inf, 0.1, 1e300]

@@ -80,6 +80,7 @@ def _parsed(data: bytes | memoryview, block: LineBlock, first_row: int, dialect:
         refuse_quoted_break(block)
     if (block.has(b"x") and block.has(b"0x")) or (block.has(b"X") and block.has(b"0X")):  # to find one byte takes little
         _refuse_hexadecimal(data, block, first_row, dialect)
+    _refuse_overflow(table, data, block, first_row, dialect)
     return table
 
 
@@ -192,3 +193,19 @@ def _refuse_hexadecimal(data: bytes | memoryview, block: LineBlock, first_row: i
     table = _parse(data, replace(dialect, types=dict.fromkeys(integers, pa.large_string())))
     if any(pc.any(pc.match_substring_regex(column, "(?i)^\\s*0x")).as_py() for column in table.columns):
         refuse_first_bad_line(block, first_row, dialect, None)
+
+
+def _refuse_overflow(table: Any, data: bytes | memoryview, block: LineBlock, first_row: int, dialect: Dialect) -> None:
+    """Refuse a number too large for float32, of which Arrow makes an infinity: parse columns that have one again, as float64."""
+    narrow = [position for position, value_type in dialect.types.items() if value_type == pa.float32()]
+    are_infinite = {position: pc.is_inf(table.column(str(position))) for position in narrow}
+    doubtful = [position for position in narrow if pc.any(are_infinite[position]).as_py()]
+    if not doubtful:
+        return
+    wide = _parse(data, replace(dialect, types=dict.fromkeys(doubtful, pa.float64())))
+    for position in doubtful:
+        values = wide.column(str(position))
+        if (row := pc.index(pc.and_(are_infinite[position], pc.is_finite(values)), True).as_py()) >= 0:
+            line_place(block, dialect.names[position], first_row).refuse(
+                row, f"the value {values[row].as_py()!r} is no float32", "correct it, or build with another dtype (dtypes)"
+            )
