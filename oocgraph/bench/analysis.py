@@ -164,7 +164,7 @@ def bench_analysis(
                 metrics[f"peer_{i}_{analysis.count}"] = statistics.median(peers_counts)
             expected = counts[0] if i == 1 or analysis.count_of_others is None else getattr(result, analysis.count_of_others)
             wrong = [count for count in peers_counts if not _agrees(expected, count, analysis)]
-            invalid += [analysis.difference.format(peer=one.name, name=analysis.count, theirs=count, ours=counts[0]) for count in wrong]
+            invalid += [analysis.difference.format(peer=one.name, name=analysis.count, theirs=count, ours=expected) for count in wrong]
     return Report(title=repr(result), metrics=metrics, invalid=tuple(invalid))
 
 

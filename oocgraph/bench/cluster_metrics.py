@@ -13,7 +13,7 @@ from typing import Any
 from oocgraph.bench.harness import extremes, medians
 from oocgraph.bench.worker_sampler import WorkerSample
 from oocgraph.cluster.logged_search import Outcome
-from oocgraph.partition.report import imbalance
+from oocgraph.partition.balance import imbalance
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.search import Iteration
 

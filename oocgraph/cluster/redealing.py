@@ -17,7 +17,7 @@ from oocgraph.cluster.logged_search import Outcome
 from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.session import WorkersLostError
 from oocgraph.errors import BudgetError, DeviceError
-from oocgraph.partition.report import imbalance
+from oocgraph.partition.balance import imbalance
 from oocgraph.plan.redealing import Dealing, choose_shares
 from oocgraph.store.search_store import SearchStore
 

@@ -11,7 +11,7 @@ import click
 
 from oocgraph.listing import human, label
 from oocgraph.memory import format_bytes
-from oocgraph.partition.report import imbalance
+from oocgraph.partition.balance import imbalance
 from oocgraph.results.search import by_worker
 
 if TYPE_CHECKING:

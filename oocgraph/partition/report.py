@@ -8,10 +8,10 @@ Hoang et al., "CuSP", IPDPS 2019, section 5.3 (replication factor, load balance)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oocgraph.listing import Listed
+from oocgraph.partition.balance import imbalance
 from oocgraph.store.partitions import Partitions
 
 
@@ -80,15 +80,3 @@ def report_of(partitions: Partitions) -> PartitionReport:
         proxy_balance=imbalance(proxies),
         parts=parts,
     )
-
-
-def imbalance(shares: Sequence[float]) -> float:
-    """Return the largest of some shares, as a multiple of their mean: 1 when all are equal, or there are none.
-
-    Examples
-    --------
-    >>> imbalance([1.0, 3.0]), imbalance([]), imbalance([0.0, 0.0])
-    (1.5, 1.0, 1.0)
-    """
-    total = sum(shares)
-    return max(shares) * len(shares) / total if total > 0 else 1.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oocgraph.partition.report import imbalance
+from oocgraph.partition.balance import imbalance
 
 MOST_IMBALANCE = 1.25
 """Busiest worker over the mean above which shares are dealt again: with equal work the busiest would be done a fifth earlier.

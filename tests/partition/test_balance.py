@@ -13,7 +13,7 @@ import pytest
 from oocgraph.ingest.generators.grid import GridEdges
 from oocgraph.ingest.generators.kronecker import KroneckerEdges
 from oocgraph.ingest.generators.uniform import UniformEdges
-from oocgraph.partition.report import imbalance
+from oocgraph.partition.balance import imbalance
 from oocgraph.partition.vertex_partition import BLOCK_BYTES, BLOCK_VERTICES, MIN_BLOCKS, partition_vertices
 from tests.reference_build import distinct
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oocgraph.errors import OocGraphError
-from oocgraph.partition.report import imbalance
+from oocgraph.partition.balance import imbalance
 from oocgraph.partition.vertex_partition import local_lookup, partition_vertices
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.fetched import ZarrArray

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from oocgraph.partition.report import imbalance
+from oocgraph.partition.balance import imbalance
 from oocgraph.plan.redealing import MOST_IMBALANCE, Dealing, choose_shares, in_parts
 
 FACTS = {"edges": [1_000_000, 1_000_000], "busy_seconds": [3.0, 1.0], "shares": None, "last": None}
