@@ -284,7 +284,7 @@ class Budget:
         self.hold(name, num_bytes)
 
     def reserve_up_to(self, name: str, num_bytes: int) -> None:
-        """Charge what has grown to `num_bytes` to `name`, if it has; as `reserve`."""
+        """Raise the charge of `name` to `num_bytes`, if it is lower; refuse as `reserve` does."""
         self.reserve(name, max(0, num_bytes - self.reservations.get(name, 0)))
 
     def hold(self, name: str, num_bytes: int) -> None:

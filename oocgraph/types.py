@@ -50,7 +50,7 @@ def index_dtype(num_vertices: int) -> np.dtype[Any]:
 
 
 _MOST_UINT32_VERTICES = MAX_UINT32_VERTICES
-"""The same, a name apart: tests of all that reads wide indices lower it."""
+"""Limit that `index_dtype` compares with; tests lower it so that small graphs have int64 indices."""
 
 
 def no_parent(dtype: np.dtype[Any]) -> int:

@@ -213,7 +213,7 @@ def children_seconds():
     ],
 )
 def test_import_is_quick_and_light(code):
-    """`import oocgraph` and ``--help``, of a command too, bring in no heavy library, and take under half a second of processor time (best of three)."""
+    """`import oocgraph` and ``--help`` bring in no heavy library, and take under half a second of processor time (best of three)."""
     listing = "import atexit, json, sys; atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr));"
     seconds = []
     for _ in range(3):

@@ -129,7 +129,7 @@ class Relaxing(NamedTuple):
 
 
 def run_fields(found: Relaxed, started: float, sampler: PeakSampler, resources: Resources) -> dict[str, Any]:
-    """Return arguments of a result that say what a run has taken."""
+    """Return the fields of a result that say what a run cost."""
     work = found.work
     return {
         "num_blocks": found.num_blocks, "num_blocks_read": work.num_read, "seconds": work.seconds, "idle_seconds": work.idle_seconds,

@@ -276,9 +276,8 @@ class PathsShare(BlockShare):
 def merged(plugin: Any, one: PathsTable, other: PathsTable) -> PathsTable:
     """Return the parents that two shares know together: of vertices that give the distance, and are nearer themselves, the smallest."""
     parent = one.parent.copy()
-    for start in range(0, parent.size, 1 << 18):
-        here = slice(start, start + (1 << 18))
-        reached = np.flatnonzero(parent[here] != no_parent(parent.dtype)) + start
+    for here in _blocks(parent.size):
+        reached = np.flatnonzero(parent[here] != no_parent(parent.dtype)) + here.start
         nearer = [one.distance[p[reached]] < one.distance[reached] for p in (parent, other.parent)]
         takes = nearer[1] & (~nearer[0] | (other.parent[reached] < parent[reached]))
         parent[reached[takes]] = other.parent[reached[takes]]

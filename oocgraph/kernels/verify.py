@@ -63,8 +63,8 @@ def check_directed(
 ) -> Any:  # fmt: skip
     """Check that no edge from a reached vertex spans more than one level; mark the vertices whose tree edge is met.
 
-    An unreached neighbour has the largest level, so it spans too much unless the vertex lies at the depth limit; the level before that one
-    is followed by none.
+    An unreached neighbour has the level `unreached`, so its edge spans too much unless the vertex lies at the depth limit. No level follows
+    `unreached` - 1.
 
     Parameters
     ----------

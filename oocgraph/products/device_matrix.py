@@ -59,7 +59,7 @@ class DeviceMatrix(Closing):
     device_limits
         Bytes of each device's memory that may be held.
     device_held
-        Bytes that others hold of each budget that a limit is left of; by default none.
+        Bytes of each device's budget that are already held; by default none.
     read, keep, width, host_indices, first_indices
         As for `DeviceShare`; the last of the first device.
     whole_rows

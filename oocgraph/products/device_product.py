@@ -83,7 +83,7 @@ class DeviceShare:
     device_limit
         Bytes of the device's memory that may be held.
     device_held
-        Bytes that its user holds of the budget that `device_limit` is left of; a refusal names both together.
+        Bytes of the device memory budget that are already held; `device_limit` is the rest. A refusal names a budget for both.
     read
         Brings a piece into memory; by default it is there.
     keep
