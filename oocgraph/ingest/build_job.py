@@ -224,11 +224,15 @@ def ample_build_bytes(threads: int, payload_bytes: int, num_ids: int, *, compres
 
 
 def input_bytes(edges: Any, threads: int) -> int:
-    """Return what so many threads that read an edge list hold beyond `READER_BYTES` each: of many columns, of large pages."""
+    """Return what so many threads that read an edge list hold beyond `READER_BYTES` each: of many columns, of large pages.
+
+    Threads that sort strings have room for the least of them where usual readers have.
+    """
     if not isinstance(edges, Source):
         return 0
     most, num_bytes = edges.readers
-    return max(0, min(threads, most) * num_bytes - threads * READER_BYTES)
+    sorting = threads * TEXT_COPIES * LEAST_TEXT_BYTES if edges.id_kind == "string" else 0
+    return max(0, min(threads, most) * num_bytes + sorting - threads * READER_BYTES)
 
 
 def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: bool = False, more_bytes: int = 0) -> Sizes:

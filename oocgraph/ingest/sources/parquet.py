@@ -22,7 +22,7 @@ from oocgraph.ingest.edges import EdgeBlock, EdgeStream
 from oocgraph.ingest.sources.arrow_values import arrow_layout, with_declared_vertices
 from oocgraph.ingest.sources.columns import Layout, choose_columns
 from oocgraph.ingest.sources.ids import MAX_ID, row_place
-from oocgraph.ingest.sources.parquet_pages import reader_bytes, text_bytes
+from oocgraph.ingest.sources.parquet_pages import longest_text_bytes, reader_bytes, text_bytes
 from oocgraph.ingest.sources.source import MAX_STREAMS, Request, Source, file_bytes, reading, reason
 
 READ_BUFFER_BYTES, FEW_COLUMNS = 1 << 20, 8
@@ -38,6 +38,12 @@ there is memory (10 M edges with 4 GB: 1.1 x the time without it)."""
 
 TEXT_BYTES, ROW_TEXT = 2 << 20, 64
 """Bytes of such reads that are put together as a block, and for each of its rows."""
+
+LEAST_ROWS, TEXT_COPIES = 16, 4
+"""Rows of the longest strings that are read at once, and how often they are held: as read, as a block, and by threads that sort them."""
+
+RELEASED_BYTES = 8 << 20
+"""Bytes of strings after which Arrow's allocator gives back what it keeps of their buffers, of which each batch takes others."""
 
 _DAMAGED = (pa.ArrowException, OSError, UnicodeDecodeError)
 """What Arrow raises where a file is damaged; in some footers it ends the process instead (`_statistics`)."""
@@ -69,9 +75,16 @@ def open_parquet(paths: Path | Sequence[Path], request: Request, description: st
         id_bounds=_id_bounds(files, layout),
         readers=(
             sum(file.metadata.num_row_groups for file in files),
-            reader_bytes([(file.path, file.metadata) for file in files], layout.columns.read),
+            _held_bytes([(file.path, file.metadata) for file in files], layout),
         ),
     )
+
+
+def _held_bytes(files: Sequence[tuple[Path, Any]], layout: Layout) -> int:
+    """Return what one reader holds beside blocks of usual strings."""
+    ends = [layout.columns.source, layout.columns.target] if layout.kind == "string" else []
+    text = LEAST_ROWS * longest_text_bytes(files, ends, TEXT_BYTES)
+    return reader_bytes(files, layout.columns.read) + TEXT_COPIES * max(0, int(text) - TEXT_BYTES)
 
 
 def _open(path: Path, metadata: Any, num_columns: int = 0) -> Any:
@@ -159,45 +172,52 @@ def _streams(files: Sequence[_File], layout: Layout, block_rows: int) -> list[Ed
 
 
 def _read(file: _File, groups: list[int], start: int, layout: Layout, *, block_rows: int, use_threads: bool) -> Iterator[EdgeBlock]:
-    row = start
-    with _open(file.path, file.metadata, len(layout.columns.read)) as reader:
-        rows = min(block_rows, MAX_BLOCK_ROWS)
-        batches = reader.iter_batches(
-            min(rows, _text_rows(file, groups, layout, block_rows)) if layout.kind == "string" else rows,
-            row_groups=groups,
-            columns=layout.columns.read,
-            use_threads=use_threads,
-        )
-        while True:
-            try:
-                taken = _together(batches, rows)
-            except _DAMAGED as error:
-                raise InputError(f"{file.path}, row {row} or after: cannot be decoded ({reason(error)}); write the file again") from error
-            if not taken:
-                release_arrow()
-                return
-            yield layout.block(partial(_column, taken), file.first_row + row, partial(row_place, str(file.path), first_row=row))
-            row += sum(batch.num_rows for batch in taken)
+    rows, row, freed = min(block_rows, MAX_BLOCK_ROWS), start, 0
+    try:
+        with _open(file.path, file.metadata, len(layout.columns.read)) as reader:
+            batches = reader.iter_batches(
+                min(rows, _text_rows(file, groups, layout, block_rows)) if layout.kind == "string" else rows,
+                row_groups=groups,
+                columns=layout.columns.read,
+                use_threads=use_threads,
+            )
+            while taken := _taken(file, batches, row, rows):
+                yield layout.block(partial(_column, taken), file.first_row + row, partial(row_place, str(file.path), first_row=row))
+                row, freed = row + sum(batch.num_rows for batch in taken), freed + sum(batch.nbytes for batch in taken)
+                del taken
+                if layout.kind == "string" and freed >= RELEASED_BYTES:
+                    release_arrow()
+                    freed = 0
+    finally:
+        release_arrow()
+
+
+def _taken(file: _File, batches: Iterator[Any], row: int, most_rows: int) -> list[Any]:
+    """Take the next batches, which begin at a row; none at the end."""
+    try:
+        return _together(batches, most_rows)
+    except _DAMAGED as error:
+        raise InputError(f"{file.path}, row {row} or after: cannot be decoded ({reason(error)}); write the file again") from error
 
 
 def _text_rows(file: _File, groups: list[int], layout: Layout, block_rows: int) -> int:
-    """Return the rows of strings that are read at once for blocks of so many: fewer where the columns say that they are long."""
-    known = [file.metadata.row_group(group) for group in groups]
-    largest = max(groups, key=lambda group: file.metadata.row_group(group).total_byte_size)
+    """Return the rows of strings that are read at once for blocks of so many: fewer where the pages say that they are long."""
+    groups_bytes = [file.metadata.row_group(group) for group in groups]
     row_bytes = max(
-        text_bytes(file.path, file.metadata, largest, [layout.columns.source, layout.columns.target]),
-        *(group.total_byte_size / max(1, group.num_rows) for group in known),
+        text_bytes(file.path, file.metadata, groups, [layout.columns.source, layout.columns.target], TEXT_BYTES),
+        *(group.total_byte_size / max(1, group.num_rows) for group in groups_bytes),
     )
-    return min(max(TEXT_ROWS, block_rows // TEXT_READS), max(1, int(2 * TEXT_BYTES / max(1, row_bytes))))
+    most_bytes = max(TEXT_BYTES, ROW_TEXT * min(block_rows, MAX_BLOCK_ROWS))
+    return min(max(TEXT_ROWS, block_rows // TEXT_READS), max(LEAST_ROWS, int(most_bytes / max(1, row_bytes))))
 
 
 def _together(batches: Iterator[Any], most_rows: int) -> list[Any]:
     """Take the next batches, of at most so many rows, as long as they are not too many bytes."""
-    taken, num_rows = [], 0
+    taken, num_rows, num_bytes = [], 0, 0
     for batch in batches:
         taken.append(batch)
-        num_rows += batch.num_rows
-        if num_rows + batch.num_rows > most_rows or sum(one.nbytes for one in taken) >= max(TEXT_BYTES, ROW_TEXT * most_rows):
+        num_rows, num_bytes = num_rows + batch.num_rows, num_bytes + batch.nbytes
+        if num_rows + batch.num_rows > most_rows or num_bytes >= max(TEXT_BYTES, ROW_TEXT * most_rows):
             break
     return taken
 
