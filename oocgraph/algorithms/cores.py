@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oocgraph.algorithms.relaxing import Relaxed, charge_paths, run_fields
+from oocgraph.algorithms.relaxing import charge_paths, run_fields
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
-from oocgraph.engine.blocks import Schedule, degree_dtype, load_loop, new_values, total_degrees
+from oocgraph.engine.blocks import Run, Schedule, degree_dtype, load_loop, new_values, total_degrees
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import relax
@@ -38,7 +38,7 @@ from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.rows import BLOCK_ROWS
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import Progress, ProgressOption
+from oocgraph.types import Array, Progress, ProgressOption
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -146,20 +146,20 @@ def find_cores(
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         if resources.client:
-            found = opened.within(partial(_on_cluster, store, resources, shown))
+            core_number, rank, run = opened.within(partial(_on_cluster, store, resources, shown))
         else:
             load_loop(relax.peel, degree_dtype(store), store, None)
-            found = opened.within(partial(_in_process, store, opened, resources.num_threads, SCHEDULES[schedule], shown))
+            core_number, rank, run = opened.within(partial(_in_process, store, opened, resources.num_threads, SCHEDULES[schedule], shown))
     return CoreResult(
-        stored_core_number=found.value, stored_rank=found.parent, schedule=SCHEDULES[schedule], ids=VertexIds(store),
-        edge_bytes=store.edge_bytes, **run_fields(found, started, sampler, here),
+        stored_core_number=core_number, stored_rank=rank, schedule=SCHEDULES[schedule], ids=VertexIds(store),
+        edge_bytes=store.edge_bytes, **run_fields(run, started, sampler, here),
     )  # fmt: skip
 
 
 def _in_process(
     store: CSRStore, opened: OpenedGraph | Unopened, threads: int, schedule: Schedule, progress: Progress, budget: Budget
-) -> Relaxed:  # fmt: skip
-    """Find core numbers, values, and ranks, in place of parents, in this process."""
+) -> tuple[Array, Array, Run]:  # fmt: skip
+    """Find core numbers and ranks, in this process."""
     n, kind = store.num_rows, degree_dtype(store)
     vertex_bytes = n * (kind.itemsize + store.index_dtype.itemsize)
     budget.alternatively("the result, when it is written,", vertex_bytes + SLACK_BYTES + writing_bytes(store))
@@ -169,10 +169,10 @@ def _in_process(
         values, device = new_values(degree, rank, -1, num_left=n), device_bytes_read()
         none = np.empty(0, np.int64), np.empty(0, np.int32)
         work = engine.run(relax.peel, values, *none, schedule=schedule, slack=HELD_FIRST, progress=progress)
-        return Relaxed(degree, rank, engine.num_blocks, work, device_bytes_read() - device)
+        return degree, rank, Run(engine.num_blocks, work, device_bytes_read() - device)
 
 
-def _on_cluster(store: CSRStore, resources: Resources, progress: Progress, budget: Budget) -> Relaxed:
+def _on_cluster(store: CSRStore, resources: Resources, progress: Progress, budget: Budget) -> tuple[Array, Array, Run]:
     """As `_in_process`, on workers; imports nothing of Dask before."""
     from oocgraph.cluster.block_rounds import run_on_cluster
     from oocgraph.cluster.worker_cores import CoresSpec
@@ -180,4 +180,4 @@ def _on_cluster(store: CSRStore, resources: Resources, progress: Progress, budge
     charge_paths(store, budget, NUM_TABLES * store.num_rows * (degree_dtype(store).itemsize + store.index_dtype.itemsize))
     found = run_on_cluster(store, resources, CoresSpec, title="the peeling", label="core-step", merge=None, progress=progress)
     degree, rank = (array if array.flags.writeable else array.copy() for array in found.table[:2])
-    return Relaxed(degree, rank, found.num_blocks, found.work, found.device_bytes)
+    return degree, rank, found.run

@@ -17,10 +17,10 @@ import os
 
 import numpy as np
 
-from oocgraph.algorithms.modularity import MOST_SEED, PARTS, STEP_SECONDS, check_undirected, modularity_calls, modularity_of
+from oocgraph.algorithms.modularity import MOST_SEED, PARTS, STEP_SECONDS, modularity_calls, modularity_of
 from oocgraph.algorithms.pagerank_arguments import chosen_column
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.sweeping import ITERATIONS, Call, check_iterations, check_weights
+from oocgraph.algorithms.sweeping import ITERATIONS, Call, check_iterations, check_undirected, check_weights
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.naming import name_by_smallest_id, naming_bytes, naming_calls
 from oocgraph.engine.sweeps import Needs, Sweeps, longest_list

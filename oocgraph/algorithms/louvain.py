@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from oocgraph.algorithms.modularity import MOST_SEED, PARTS, STEP_SECONDS, check_undirected, checked_total, modularity_calls, modularity_of
+from oocgraph.algorithms.modularity import MOST_SEED, PARTS, STEP_SECONDS, checked_total, modularity_calls, modularity_of
 from oocgraph.algorithms.pagerank_arguments import chosen_column
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.sweeping import Call, check_weights
+from oocgraph.algorithms.sweeping import Call, check_undirected, check_weights
 from oocgraph.arguments import check_number, known_keywords
 from oocgraph.engine import quotient as quotients
 from oocgraph.engine.naming import name_by_smallest_id, naming_bytes, naming_calls

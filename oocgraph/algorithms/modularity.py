@@ -70,15 +70,3 @@ def checked_total(store: CSRStore, column: str | None, total: float) -> float:
             "(weight=False)"
         )
     return total
-
-
-def check_undirected(function: str, store: CSRStore) -> None:
-    """Refuse a directed graph.
-
-    Raises
-    ------
-    ArgumentError
-        It is directed.
-    """
-    if store.attributes.directed:
-        raise ArgumentError(f"{store.url} is directed, and {function} takes undirected graphs; build it with directed=False")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from oocgraph.engine.blocks import LEVEL_SLACK, NO_TARGETS, Schedule, Work, forget_beyond, has_many_edges, new_values
+from oocgraph.engine.blocks import LEVEL_SLACK, NO_TARGETS, Run, Schedule, forget_beyond, has_many_edges, new_values
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.engine.packages import filled
 from oocgraph.errors import ArgumentError
@@ -38,17 +38,12 @@ class Relaxed(NamedTuple):
     Attributes
     ----------
     value, parent : (num_vertices,)
-    num_blocks : int
-    work : Work
-    device_bytes : int
-        Read from devices by this process meanwhile.
+    run : Run
     """
 
     value: Array
     parent: Array
-    num_blocks: int
-    work: Work
-    device_bytes: int
+    run: Run
 
 
 class Relaxing(NamedTuple):
@@ -115,25 +110,25 @@ class Relaxing(NamedTuple):
             )  # fmt: skip
             if targets.size:
                 forget_beyond(min(values.bound[0], value[targets].max()), value, parent, unreached)
-            return Relaxed(value, parent, engine.num_blocks, work, device_bytes_read() - device)
+            return Relaxed(value, parent, Run(engine.num_blocks, work, device_bytes_read() - device))
 
     def fields_of(self, found: Relaxed, unreached: Any, started: float, sampler: PeakSampler, resources: Resources) -> dict[str, Any]:
         """Return arguments of `oocgraph.results.paths.PathsResult`."""
-        work, store = found.work, self.store
+        work, store = found.run.work, self.store
         itemsize = store.index_dtype.itemsize + (store.array(f"out/{self.column}").dtype.itemsize if self.column else 0)
         return {
             "stored_value": found.value, "stored_parent": found.parent, "unreached": unreached, "weight": self.column,
             "schedule": self.schedule, "slack": self.slack, "num_relaxed": work.num_followed, "num_again": work.num_again,
-            "edge_bytes": store.array("out/indices").length * itemsize, **run_fields(found, started, sampler, resources),
+            "edge_bytes": store.array("out/indices").length * itemsize, **run_fields(found.run, started, sampler, resources),
         }  # fmt: skip
 
 
-def run_fields(found: Relaxed, started: float, sampler: PeakSampler, resources: Resources) -> dict[str, Any]:
+def run_fields(run: Run, started: float, sampler: PeakSampler, resources: Resources) -> dict[str, Any]:
     """Return the fields of a result that say what a run cost."""
-    work = found.work
+    work = run.work
     return {
-        "num_blocks": found.num_blocks, "num_blocks_read": work.num_read, "seconds": work.seconds, "idle_seconds": work.idle_seconds,
-        "bytes_requested": work.bytes_read, "bytes_read": max(work.bytes_read, found.device_bytes),
+        "num_blocks": run.num_blocks, "num_blocks_read": work.num_read, "seconds": work.seconds, "idle_seconds": work.idle_seconds,
+        "bytes_requested": work.bytes_read, "bytes_read": max(work.bytes_read, run.device_bytes),
         "load_seconds": perf_counter() - started - work.seconds, "peak_host_bytes": sampler.peak_bytes,
         "memory_budget": resources.limit_bytes,
     }  # fmt: skip

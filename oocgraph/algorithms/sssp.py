@@ -300,7 +300,7 @@ def _on_cluster(
         distance, parent = (array if array.flags.writeable else array.copy() for array in found.table)
         if targets.size:
             forget_beyond(distance[targets].max(), distance, parent, unreached)
-        return Relaxed(distance, parent, found.num_blocks, found.work, found.device_bytes)
+        return Relaxed(distance, parent, found.run)
 
     return unreached, relaxing.opened.within(within)
 

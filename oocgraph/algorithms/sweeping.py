@@ -182,3 +182,15 @@ def check_weights(store: CSRStore, column: str | None, least: Iterable[float]) -
         raise ArgumentError(
             f"{store.url}: {named} has negative or infinite weights, or NaN; leave them out (weight=False), or name another column"
         )
+
+
+def check_undirected(function: str, store: CSRStore) -> None:
+    """Refuse a directed graph.
+
+    Raises
+    ------
+    ArgumentError
+        It is directed.
+    """
+    if store.attributes.directed:
+        raise ArgumentError(f"{store.url} is directed, and {function} takes undirected graphs; build it with directed=False")

@@ -25,9 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.algorithms.modularity import check_undirected
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.sweeping import Call
+from oocgraph.algorithms.sweeping import Call, check_undirected
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.blocks import degree_dtype, simple_degrees
 from oocgraph.engine.sweeps import Needs, Sweeps

@@ -21,7 +21,7 @@ from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.supersteps import Program, Step, Supersteps
 from oocgraph.cluster.worker import with_plugin
 from oocgraph.cluster.worker_blocks import BlockSteps, SharedSlice, SharesSpec, acquire
-from oocgraph.engine.blocks import EdgeError, Work, num_shares
+from oocgraph.engine.blocks import EdgeError, Run, Work, num_shares
 from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Progress
@@ -35,16 +35,12 @@ class FoundTable:
     ----------
     table
         Of one share, or of all, merged.
-    work : Work
+    run : Run
         Of all shares; its time begins when all is loaded.
-    num_blocks, device_bytes : int
-        Of the graph; read from devices by workers meanwhile.
     """
 
     table: Any
-    work: Work
-    num_blocks: int
-    device_bytes: int
+    run: Run
 
 
 class BlockRounds(Program[FoundTable]):
@@ -126,7 +122,7 @@ class BlockRounds(Program[FoundTable]):
         *counts, _, idle = self._work.tolist()
         work = Work._make([*map(int, counts), perf_counter() - self._began, idle / len(addresses)])
         num_blocks = sum(part["num_blocks"] for part in self._placement.parts)
-        return FoundTable(table, work, num_blocks, self._device_bytes)
+        return FoundTable(table, Run(num_blocks, work, self._device_bytes))
 
 
 def run_on_cluster(

@@ -102,6 +102,23 @@ class Work(NamedTuple):
     idle_seconds: float
 
 
+class Run(NamedTuple):
+    """What a run took.
+
+    Attributes
+    ----------
+    num_blocks
+        Of the graph.
+    work
+    device_bytes
+        Read from devices meanwhile, by this process or by workers.
+    """
+
+    num_blocks: int
+    work: Work
+    device_bytes: int
+
+
 class EdgeError(Exception):
     """An edge that work stopped at.
 
