@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numba as nb
 from numba.core.caching import IndexDataCacheFile
 
 from oocgraph.locks import locked
@@ -69,5 +70,16 @@ def _or_nothing(read: Callable[..., Any], nothing: Callable[[], Any]) -> Callabl
     return load
 
 
+def _named_by_version(make: Callable[..., None]) -> Callable[..., None]:
+    """Have each version of numba keep files of its own: environments that share a folder would overwrite each other's all the time."""
+
+    def init(file: Any, cache_path: str, filename_base: str, source_stamp: Any) -> None:
+        own = f"{filename_base}.numba-{nb.__version__}"
+        make(file, cache_path, own if _is_ours(Path(cache_path)) else filename_base, source_stamp)
+
+    return init
+
+
+IndexDataCacheFile.__init__ = _named_by_version(IndexDataCacheFile.__init__)
 IndexDataCacheFile._load_index = _or_nothing(IndexDataCacheFile._load_index, dict)
 IndexDataCacheFile._load_data = _or_nothing(IndexDataCacheFile._load_data, lambda: None)

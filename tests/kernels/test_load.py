@@ -252,6 +252,23 @@ def test_a_kernel_of_another_version_is_compiled_again_where_another_calls_it(tm
     assert run() == ["3"]
 
 
+def test_versions_of_numba_keep_kernels_of_their_own(tmp_path):
+    """Two environments used one folder at a time: each compiled again what the other had written, or read it as its own and failed."""
+
+    def run(version):
+        code = f"import numba\nnumba.__version__ = {version!r}\n{STALE}"
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
+        assert ran.stdout.splitlines()[-1] == "3"
+        return {path: path.stat().st_mtime_ns for path in tmp_path.rglob("rows.find_class*.nb?")}
+
+    first = run("0.1")
+    second = run("0.2")
+    assert len(second) == 2 * len(first) > 0
+    assert first.items() < second.items()
+    assert run("0.1") == second
+
+
 KEPT = """
 import logging, os, subprocess
 import numpy as np
