@@ -178,7 +178,8 @@ def build_csr(
     Peak host bytes: `memory_budget`; without `path` 200 bytes an edge while it is built (300 with weights), and 10 to 60 after that.
     Temporary files, on the disk of `path`: about 10 bytes an edge (undirected; with columns 20, and these three times).
     Streams and Dask collections are read once, with `path` into a temporary file of 16 bytes an edge and its columns. This process holds
-    one batch or partition at a time, of the budget. Persist what is costly to compute as a whole, such as a shuffle.
+    one batch or partition at a time, of the budget; what a producer reads ahead (Polars, DuckDB) comes on top. Persist what is costly to
+    compute as a whole, such as a shuffle.
     The order of the vertices and the compression of the arrays are settings: ``oocgraph.vertex-order``, ``oocgraph.codec``.
 
     References
