@@ -92,7 +92,7 @@ def open_lazy_frame(frame: Any, request: Request) -> StreamedSource:
 
     def batches(names: list[str]) -> Iterator[Any]:
         for part in frame.select(names).collect_batches(chunk_size=BATCH_ROWS, lazy=True):
-            yield from pa.table(part).to_batches()
+            yield from polars_table(part, description).to_batches()
 
     return _opened(description, schema, batches, request)
 
@@ -106,7 +106,7 @@ def _opened(description: str, schema: Any, batches: Callable[[list[str]], Iterat
 def _parts(layout: Layout, batches: Iterator[Any]) -> Iterator[Part]:
     row, number, before, gathered = 0, 0, host_bytes(), _gathered(batches, layout.description)
     while (taken := next(gathered, None)) is not None:
-        num_bytes = sum(batch.nbytes for batch in taken)
+        num_bytes = sum(map(_bytes_of, taken))
         batch = taken[0] if len(taken) == 1 else pa.Table.from_batches(taken).combine_chunks().to_batches()[0]
         blocks = partial(slices, layout, batch.num_rows, partial(_columns, batch), partial(_place, layout.description, row))
         name = f"batch {number + 1} of {layout.description}"
@@ -121,19 +121,27 @@ def _gathered(batches: Iterator[Any], description: str) -> Iterator[list[Any]]:
     """Yield batches that have rows, small ones of usual types together: each takes 0.3 ms, however small it is."""
     taken, row, num_rows, num_bytes = list[Any](), 0, 0, 0
     while (batch := _next(batches, description, row)) is not None:
-        row, is_small = row + batch.num_rows, batch.nbytes < GATHERED_BYTES and all(map(_is_usual, batch.schema.types))
+        row, is_small = row + batch.num_rows, _bytes_of(batch) < GATHERED_BYTES and all(map(_is_usual, batch.schema.types))
         if taken and not is_small:
             yield taken
             taken, num_rows, num_bytes = [], 0, 0
         if batch.num_rows:
             taken.append(batch)
-            num_rows, num_bytes = num_rows + batch.num_rows, num_bytes + batch.nbytes
+            num_rows, num_bytes = num_rows + batch.num_rows, num_bytes + _bytes_of(batch)
         del batch
         if taken and (not is_small or num_rows >= MAX_BLOCK_ROWS or num_bytes >= GATHERED_BYTES):
             yield taken
             taken, num_rows, num_bytes = [], 0, 0
     if taken:
         yield taken
+
+
+def _bytes_of(batch: Any) -> int:
+    """Return what the rows of a batch take, or its buffers where this version of Arrow does not know (16, of string views)."""
+    try:
+        return int(batch.nbytes)
+    except pa.ArrowTypeError:
+        return int(batch.get_total_buffer_size())
 
 
 def _is_usual(kind: Any) -> bool:

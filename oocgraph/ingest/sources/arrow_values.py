@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,22 @@ def large_strings(values: Any, place: Place) -> Any:
         values = values.cast(pa.large_string())
     except pa.ArrowInvalid as error:
         raise InputError(f"{place.description}, {place.locate(0)} or after, column {place.column!r}: not UTF-8 text; convert it") from error
+    except pa.ArrowNotImplementedError as error:
+        raise InputError(
+            f"{place.description}, column {place.column!r}: pyarrow {pa.__version__} makes no strings of {values.type}; "
+            "update it, or cast the column"
+        ) from error
     return whole_strings(values)
+
+
+@cache
+def casts_views() -> bool:
+    """Whether this version of Arrow makes strings of string views, which Polars hands over: 16 does not."""
+    try:
+        pa.nulls(0, pa.string_view()).cast(pa.large_string())
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
 
 
 def whole_strings(values: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock
-from oocgraph.ingest.sources.arrow_values import arrow_layout, has_views
+from oocgraph.ingest.sources.arrow_values import arrow_layout, casts_views, has_views
 from oocgraph.ingest.sources.columns import choose_columns, usual_pair
 from oocgraph.ingest.sources.source import Request, Source, range_streams
 
@@ -33,6 +34,8 @@ def polars_table(frame: Any, description: str) -> Any:
         A column is of a type that Arrow has not, such as Int128.
     """
     try:
+        if not casts_views():
+            return frame.to_arrow(compat_level=sys.modules["polars"].CompatLevel.oldest())
         return pa.table(frame)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         kinds = ", ".join(f"{name!r} is {kind}" for name, kind in frame.schema.items())
