@@ -128,6 +128,13 @@ def test_longest_strings_count_wherever_they_are(tmp_path):
     assert longest_text_bytes([(whole, pq.ParquetFile(whole).metadata)], ["a"], 1 << 20) == SPREAD * of_page
 
 
+def test_sizes_that_no_page_has(tmp_path):
+    """Places behind them would be too large to go to."""
+    path = tmp_path / "e"
+    path.write_bytes(b"\x15\x00\x15\x02\x15" + b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01" + b"\x00" * 9)
+    assert page_of(path, 0) is None
+
+
 def test_headers_that_are_none(tmp_path):
     """Of structures within structures, lists without end, and numbers that are too long."""
     path = tmp_path / "e"

@@ -124,7 +124,7 @@ def test_pyarrow_dataset(built):
     same(ds.dataset(path))
 
 
-@pytest.mark.parametrize("how", ["filter", "folders", "types", "row groups", "files", "no column"])
+@pytest.mark.parametrize("how", ["filter", "folders", "types", "row groups", "files", "no column", "other order"])
 def test_datasets_of_every_kind(tmp_path, how):
     """What is not in the files as it is in the dataset is left to Arrow's scanner."""
     frame = edge_frame("dense")
@@ -140,6 +140,10 @@ def test_datasets_of_every_kind(tmp_path, how):
         shorter = table.drop_columns(["kind"]) if how == "no column" else narrow
         pq.write_table(table.slice(0, 1000), folder / "1.parquet", row_group_size=300)
         pq.write_table(table.slice(1000, 0), folder / "2.parquet")
+        if how == "other order":  # and one that is declared to have no nulls
+            shorter = table.select(table.column_names[::-1]).cast(
+                pa.schema([field.with_nullable(field.name != "target") for field in reversed(table.schema)])
+            )
         pq.write_table(shorter.slice(1000), folder / "3.parquet", row_group_size=700)
         given = ds.dataset(folder, schema=table.schema)
         if how == "filter":

@@ -55,12 +55,14 @@ def _scanned(dataset: Any, names: list[str]) -> Iterator[Any]:
     if getattr(dataset, "_scan_options", None):  # a filter
         yield from dataset.to_batches(columns=names, **SCAN)
         return
+    wanted = pa.schema([dataset.schema.field(name) for name in names])
     for fragment in dataset.get_fragments():
         if isinstance(fragment, ds.ParquetFileFragment) and _has_all(fragment, dataset.schema, names):
             with fragment.open() as file:
                 reader = pq.ParquetFile(file, metadata=fragment.metadata, pre_buffer=False, buffer_size=READ_BUFFER_BYTES)
                 for group in fragment.row_groups:
-                    yield from reader.iter_batches(_batch_rows(group, dataset.schema, names), row_groups=[group.id], columns=names)
+                    for batch in reader.iter_batches(_batch_rows(group, dataset.schema, names), row_groups=[group.id], columns=names):
+                        yield pa.RecordBatch.from_arrays([batch.column(name) for name in names], schema=wanted)  # in a file's own order
         else:
             yield from fragment.to_batches(schema=dataset.schema, columns=names, **SCAN)
 

@@ -129,7 +129,10 @@ def _page(file: IO[bytes], offset: int) -> _Page | None:
         with suppress(IndexError):  # it is longer
             fields, end = _struct(file.read(num_bytes), 0)
             kind, size, stored = (fields.get(i) for i in (KIND, NUM_BYTES, STORED_BYTES))
-            if not (isinstance(kind, int) and isinstance(size, int) and isinstance(stored, int)) or min(kind, size, stored) < 0:
+            if (
+                not (isinstance(kind, int) and isinstance(size, int) and isinstance(stored, int))
+                or not 0 <= min(kind, size, stored) <= max(size, stored) < 1 << 31
+            ):
                 return None
             num_values = next((fields[i].get(1) for i in OF_KINDS if isinstance(fields.get(i), dict)), None)
             return _Page(kind, size, stored, num_values if isinstance(num_values, int) else 0, offset + end + stored)
