@@ -28,6 +28,8 @@ _T = TypeVar("_T")
 LONGEST_WAIT = 0.1
 """Seconds after which who waits looks again: an interrupt may come when the word of an end has been taken and nothing been done with it."""
 
+INTERRUPTED_START = 1e-3
+"""Seconds after which a thread is asked again whether it has started."""
 
 _BEGUN, _CANCELLED = "begun", "cancelled"
 
@@ -112,6 +114,17 @@ def start(thread: threading.Thread) -> None:
         raise
 
 
+def _join(thread: threading.Thread) -> None:
+    """Wait for the end of a thread, of one whose start was interrupted if it has begun: `join` refuses until it has said so."""
+    while thread.ident is not None:
+        try:
+            return thread.join()
+        except RuntimeError:
+            if thread is threading.current_thread():
+                raise
+            time.sleep(INTERRUPTED_START)
+
+
 class Pool(Closing):
     """Threads that make calls in the order in which they are submitted.
 
@@ -177,8 +190,7 @@ class Pool(Closing):
         for _ in self._threads:
             self._calls.put(None)
         for thread in self._threads:
-            if thread.ident is not None:  # not one whose start was interrupted
-                thread.join()
+            _join(thread)
 
     def __del__(self) -> None:
         """Let the threads end; there are none where a signal has interrupted `__init__`."""

@@ -209,6 +209,19 @@ def test_a_signal_is_no_error_of_a_lock_while_a_thread_begins():
         start(Refused())
 
 
+def test_a_thread_is_waited_for_that_has_not_said_that_it_has_started():
+    """A signal may come in `start`; the thread has a number before it sets the event that `join` asks for."""
+    pool = Pool(1, "some")
+    pool.submit(int).result()
+    (thread,) = pool._threads
+    thread._started.clear()
+    timer = threading.Timer(0.1, thread._started.set)
+    timer.start()
+    pool.close()
+    assert timer.finished.is_set()
+    assert not thread.is_alive()
+
+
 def test_threads_end_with_a_pool_that_is_not_closed():
     pool = Pool(2, "some")
     threads = [pool.submit(threading.current_thread).result() for _ in range(2)]
