@@ -11,6 +11,7 @@ import numpy as np
 
 from oocgraph.algorithms.strong_components import strongly_connected_components
 from oocgraph.kernels.grouping import join_ends, tree_order
+from oocgraph.memory import Budget
 from oocgraph.networkx_backend.graph import WEIGHT, ConvertedGraph
 from oocgraph.networkx_backend.nodes import Components, Nodes, TreeEdges
 from oocgraph.networkx_backend.tiny import is_tiny, load_once, strong_in_tiny
@@ -122,6 +123,26 @@ class ConvertedNodes(Nodes):
         """See `Nodes.degrees`."""
         ends = {"out": [self.graph.source], "in": [self.graph.target], None: [self.graph.source, self.graph.target]}
         return sum((np.bincount(one, minlength=len(self)) for one in ends[group]), np.zeros(len(self), np.int64))
+
+    def numbers_of(self, given: Iterable[Any]) -> Array:
+        """See `Nodes.numbers_of`."""
+        index = self.graph.index
+        return np.unique(np.fromiter((index[node] for node in given if node in index), np.int64))
+
+    def sums(self, values: Array, *, reverse: bool = False, column: str | None = None) -> Array:
+        """See `Nodes.sums`."""
+        near, weights = self.graph.near, self.graph.near_weights
+        if not is_tiny(self.graph):
+            Budget(self.resources.limit_bytes).reserve("sums along edges", 24 * near.size)
+        source = np.repeat(np.arange(len(self)), self.graph.degrees)
+        at, of = (near, source) if reverse and self.is_directed else (source, near)
+        factor = 1 if column is None or weights is None else weights
+        return np.stack([np.bincount(at, one[of] * factor, len(self)) for one in np.atleast_2d(values.T)]).T.reshape(values.shape)
+
+    def successors(self, ident: int) -> Array:
+        """See `Nodes.successors`."""
+        index = self.graph.index
+        return np.array([index[node] for node in self.graph.original.adj[self._nodes[ident]]], np.int64)
 
     def nodes_of(self, ids: Array) -> list[Any]:
         """See `Nodes.nodes_of`."""

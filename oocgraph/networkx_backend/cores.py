@@ -54,6 +54,19 @@ def k_shell(nodes: Nodes, k: int | None = None, core_number: Any = None) -> Any:
 
 
 @algorithm(unsupported=["core_number"], refuse=_empty)
+def k_corona(nodes: Nodes, k: int, core_number: Any = None) -> Any:
+    """See `networkx.k_corona`; of a store, a graph of oocgraph in memory."""
+    nodes.charge(neighbours=32)
+
+    def is_in(number: Array, k: int) -> Any:
+        if number.size == 1 and len(nodes) > 1:
+            return number == k  # a node without edges
+        return (number == k) & (nodes.sums((number >= k).astype(np.float64)) == k)
+
+    return _part(nodes, k, is_in)
+
+
+@algorithm(unsupported=["core_number"], refuse=_empty)
 def k_crust(nodes: Nodes, k: int | None = None, core_number: Any = None) -> Any:
     """See `networkx.k_crust`; of a store, a graph of oocgraph in memory."""
     return _part(nodes, k, lambda number, k: number <= k, below=1)

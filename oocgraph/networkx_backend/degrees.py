@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from oocgraph.networkx_backend.components import is_connected, is_strongly_connected
+from oocgraph.networkx_backend.components import is_connected, is_strongly_connected, is_weakly_connected
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
 from oocgraph.types import Array
@@ -72,6 +72,33 @@ def is_k_regular(nodes: Nodes, k: int) -> bool:
 @algorithm()
 def is_eulerian(nodes: Nodes) -> bool:
     """See `networkx.is_eulerian`."""
+    nodes.charge(degrees=24)
     if nodes.is_directed:
         return bool((nodes.degrees("out") == nodes.degrees("in")).all()) and is_strongly_connected(nodes)
     return bool((nodes.degrees() % 2 == 0).all()) and is_connected(nodes)
+
+
+@algorithm()
+def has_eulerian_path(nodes: Nodes, source: Any = None) -> bool:
+    """See `networkx.has_eulerian_path`."""
+    if is_eulerian(nodes):
+        return True
+    if source is not None and source not in nodes:
+        raise KeyError(source)
+    start = slice(0) if source is None else nodes.numbers_of([source])
+    if nodes.is_directed:
+        excess = nodes.degrees("out") - nodes.degrees("in")
+        at_start = excess[start] == 1
+        ends = (np.abs(excess) <= 1).all() and max((excess == 1).sum(), (excess == -1).sum()) <= 1
+    else:
+        is_odd = nodes.degrees() % 2 == 1
+        at_start, ends = is_odd[start], is_odd.sum() == 2
+    if source is not None and not at_start.any():
+        return False
+    return bool(ends) and (is_weakly_connected if nodes.is_directed else is_connected)(nodes)
+
+
+@algorithm()
+def is_semieulerian(nodes: Nodes) -> bool:
+    """See `networkx.is_semieulerian`."""
+    return has_eulerian_path(nodes) and not is_eulerian(nodes)

@@ -16,6 +16,7 @@ from oocgraph.errors import ArgumentError
 from oocgraph.networkx_backend.graph import ConvertedGraph
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.networkx_backend.searching import search
 from oocgraph.networkx_backend.tiny import are_few, eccentricities_in_tiny
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
@@ -202,3 +203,34 @@ def harmonic_diameter(nodes: Nodes, sp: Any = None, *, weight: Any = None) -> fl
     if inverse:
         return n * (n - 1) / inverse
     return inf if n > 1 else nan
+
+
+def _nobody(given: Mapping[str, Any]) -> str | None:
+    return None if len(given["G"]) else "a graph without nodes has no diameter"
+
+
+@algorithm(refuse=_nobody)
+def approximate_diameter(nodes: Nodes, seed: Any = None) -> int:
+    """See `networkx.approximation.diameter`."""
+    if len(nodes) == 1:
+        return 0
+    drawn = nx.utils.create_py_random_state(seed).choice(range(len(nodes)))
+    ways = (False, True) if nodes.is_directed else (False,)
+    return max(_farthest(nodes, _farthest(nodes, drawn, reverse=way)[0], reverse=nodes.is_directed and not way)[1] for way in ways)
+
+
+def _farthest(nodes: Nodes, number: int, *, reverse: bool) -> tuple[int, int]:
+    """Return the own number of a node that is as far as any, and how far it is.
+
+    Raises
+    ------
+    networkx.NetworkXError
+        Not all nodes can be reached.
+    """
+    if not nodes.num_isolated:
+        (start,) = nodes.label_list(np.array([number]))
+        level = nodes.own(search(nodes, nodes.id_of(start), reverse=reverse), "level")
+        if level.min() >= 0:
+            far = int(np.argmax(level))
+            return far, int(level[far])
+    raise nx.NetworkXError("DiGraph not strongly connected." if nodes.is_directed else "Graph not connected.")

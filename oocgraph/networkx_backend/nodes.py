@@ -179,7 +179,7 @@ class Nodes(ABC):
 
     @abstractmethod
     def from_own(self, values: Array, others: float) -> Mapping[Any, Any]:
-        """Return numbers in own order, and the one of the nodes that it does not have, of each node."""
+        """Return numbers in own order, of int64 or float64, and the one of the nodes that it does not have, of each node."""
 
     @abstractmethod
     def reached(self, search: Any) -> Mapping[Any, Any]:
@@ -275,6 +275,28 @@ class Nodes(ABC):
         with budget.all_or_none():
             for name, num_bytes in vectors.items():
                 budget.reserve(name.replace("_", " "), num_bytes * len(self))
+
+    @abstractmethod
+    def numbers_of(self, given: Iterable[Any]) -> Array:
+        """Return the own numbers of those of some nodes that are in the graph, each once; without those that own order does not have."""
+
+    @abstractmethod
+    def sums(self, values: Array, *, reverse: bool = False, column: str | None = None) -> Array:
+        """Add up what the neighbours of each node have: a product of the adjacency matrix.
+
+        Parameters
+        ----------
+        values : (num_nodes,) or (num_nodes, width) float64
+            In own order.
+        reverse
+            Over the edges that end at a node, of a directed graph.
+        column
+            Edge column by which values are multiplied.
+        """
+
+    @abstractmethod
+    def successors(self, ident: Any) -> Array:
+        """Return what oocgraph calls the nodes to which there is an edge from the one that it calls `ident`."""
 
     @abstractmethod
     def degrees(self, group: str | None = None) -> Array:

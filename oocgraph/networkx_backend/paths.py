@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import networkx as nx
+import numpy as np
 
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
 from oocgraph.networkx_backend.searching import between, search
 from oocgraph.networkx_backend.weighted import distance_between, distances_from, path_between, paths_from
+
+KEPT_LISTS = 1 << 10
+"""Nodes whose neighbours on the way are kept, since many paths go through them."""
 
 
 @algorithm()
@@ -99,3 +104,44 @@ def shortest_path_length(nodes: Nodes, source: Any = None, target: Any = None, w
     if level < 0:
         raise nx.NetworkXNoPath(between(source, target))
     return level
+
+
+@algorithm(unsupported=["weight", "method"])
+def all_shortest_paths(nodes: Nodes, source: Any, target: Any, weight: Any = None, method: str = "dijkstra") -> Iterator[list[Any]]:
+    """See `networkx.all_shortest_paths`; the search goes from the target, and paths are made as they are asked for."""
+    start = nodes.require(source, f"Source {source} not in G")
+    if target not in nodes:
+        return _no_path(target)
+    end = nodes.id_of(target)
+    found = search(nodes, end, target=start, reverse=True)
+    return _no_path(target) if found.level_of(start) < 0 else _all_paths(nodes, found, start, end)
+
+
+def _no_path(target: Any) -> Iterator[list[Any]]:
+    """Raise an error at the first step, as NetworkX does."""
+    yield from ()
+    raise nx.NetworkXNoPath(f"Target {target} cannot be reached from given sources")
+
+
+def _all_paths(nodes: Nodes, found: Any, start: Any, end: Any) -> Iterator[list[Any]]:
+    """Walk along all edges that lead nearer to the end, depth first."""
+
+    @lru_cache(KEPT_LISTS)
+    def nearer(one: Any) -> list[Any]:
+        near = np.unique(nodes.successors(one))
+        chosen: list[Any] = near[np.asarray(found.of(near)) == found.level_of(one) - 1].tolist()
+        return chosen
+
+    path, waiting = list[Any](), [iter([start])]
+    while waiting:
+        for one in waiting[-1]:
+            path.append(one)
+            if one == end:
+                yield nodes.nodes_of(np.array(path))
+                path.pop()
+            else:
+                waiting.append(iter(nearer(one)))
+                break
+        else:
+            waiting.pop()
+            del path[-1:]

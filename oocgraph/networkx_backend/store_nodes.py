@@ -10,7 +10,9 @@ import networkx as nx
 import numpy as np
 
 from oocgraph.algorithms.components import connected_components
+from oocgraph.algorithms.spmv import spmv
 from oocgraph.algorithms.strong_components import strongly_connected_components
+from oocgraph.errors import VertexNotFoundError
 from oocgraph.lazy import cached_property
 from oocgraph.memory import Budget
 from oocgraph.networkx_backend.nodes import Components, Nodes, TreeEdges
@@ -21,6 +23,7 @@ from oocgraph.results.values import ValuesResult
 from oocgraph.store.columns import Ids, as_numpy, distinct
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.in_memory import build_bytes, build_in_memory
+from oocgraph.store.input_order import to_input_order, to_store_order
 from oocgraph.store.layout import SELF_LOOPS, WEIGHT
 from oocgraph.store.scipy import row_degrees
 from oocgraph.store.vertices import VertexIds
@@ -140,6 +143,30 @@ class StoreNodes(Nodes):
             degree[self.store.read(SELF_LOOPS)] += 1
         return degree
 
+    def numbers_of(self, given: Iterable[Any]) -> Array:
+        """See `Nodes.numbers_of`."""
+        chosen = given.ids if isinstance(given, VertexSet) else list(given)
+        try:
+            numbers = self.ids.vertices_of(chosen)
+        except VertexNotFoundError:
+            numbers = self.ids.vertices_of([node for node in chosen if node in self])
+        return np.unique(numbers[numbers >= 0])
+
+    def sums(self, values: Array, *, reverse: bool = False, column: str | None = None) -> Array:
+        """See `Nodes.sums`."""
+        by_id = np.zeros((self.store.attributes.num_input_vertices, *values.shape[1:]))
+        to_input_order(self.store, values, by_id)
+        found = spmv(self.store, by_id, transpose=reverse, weight=column or False, resources=self.resources)
+        del by_id
+        sums = np.empty_like(values)
+        to_store_order(self.store, found, sums)
+        return sums
+
+    def successors(self, ident: Any) -> Array:
+        """See `Nodes.successors`."""
+        found: Array = self.store.neighbors(ident, memory_budget=self.resources.memory_budget)
+        return found
+
     def nodes_of(self, ids: Array) -> list[Any]:
         """See `Nodes.nodes_of`."""
         found: list[Any] = ids.tolist()
@@ -216,7 +243,8 @@ class StoreNodes(Nodes):
 
     def from_own(self, values: Array, others: float) -> Mapping[Any, Any]:
         """See `Nodes.from_own`."""
-        return NodeValues(ids=self.ids, stored={"value": values}, isolated={"value": others})
+        kind = NodeNumbers if values.dtype.kind == "i" else NodeValues
+        return kind(ids=self.ids, stored={"value": values}, isolated={"value": others})
 
     def reached(self, search: Any) -> Mapping[Any, Any]:
         """See `Nodes.reached`."""
@@ -252,3 +280,10 @@ class NodeValues(ValuesResult):
 
     algorithm = "values"
     columns: ClassVar[Mapping[str, str]] = {"value": "float64"}
+
+
+class NodeNumbers(ValuesResult):
+    """A whole number of each vertex."""
+
+    algorithm = "numbers"
+    columns: ClassVar[Mapping[str, str]] = {"value": "int64"}

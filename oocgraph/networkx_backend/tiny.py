@@ -69,6 +69,10 @@ class TinySearch:
         """Return the level of a node; -1: it was not reached."""
         return int(self.level[node])
 
+    def of(self, nodes: Array) -> Array:
+        """Return the values of some nodes."""
+        return self.level[nodes]
+
     @property
     def origin(self) -> Array:
         """Node that the path to each begins at; -1: it was not reached."""

@@ -166,11 +166,28 @@ def _stable(found, _, graph):
     )
 
 
+def _same_lists(found, expected, *_):
+    return sorted(found) == sorted(expected)
+
+
+def _about(found, expected, graph):
+    """Whether it is between half of the diameter and all of it."""
+    return nx.diameter(graph) / 2 <= found <= nx.diameter(graph)
+
+
+def _colours(found, expected, graph):
+    return set(found) == set(expected) and all(found[u] != found[v] for u, v in graph.edges) and set(found.values()) <= {0, 1}
+
+
 CALLS = {
     "adamic_adar_index": [("pairs",), _close],
+    "all_shortest_paths": [("u", "v"), ("u", "u"), _same_lists],
     "ancestors": [("v",), _close],
+    "approximate_diameter": [(1,), _about],
     "asyn_lpa_communities": [(), _stable],
     "average_clustering": [(), ("some",), _close],
+    "average_degree_connectivity": [(), ("in+out", "in+out", "some", "weight"), ("out", "in"), ("in", "in+out", None, "weight"), _close],
+    "average_neighbor_degree": [(), ("out", "out", "some", "weight"), ("in", "in+out"), ("in+out", "in", None, "weight"), _close],
     "average_shortest_path_length": [(), _close],
     "bellman_ford_path": [("u", "v"), _close],
     "bellman_ford_path_length": [("u", "v"), _close],
@@ -185,25 +202,33 @@ CALLS = {
     "center": [(), _same_nodes],
     "closeness_centrality": [(), ("u",), _close],
     "clustering": [(), ("u",), ("some",), _close],
+    "color": [(), _colours],
+    "conductance": [("some",), ("some", "others", "weight"), _close],
     "connected_components": [(), _as_sets],
     "core_number": [(), _close],
+    "cut_size": [("some", "others"), ("some", "others", "weight"), _close],
+    "degree_assortativity_coefficient": [(), ("in", "in"), _close],
     "degree_centrality": [(), _close],
+    "degree_pearson_correlation_coefficient": [(), ("in", "in"), _close],
     "descendants": [("u",), _close],
     "descendants_at_distance": [("u", 2), ("u", 0), ("u", 99), _close],
     "diameter": [(), _close],
     "dijkstra_path": [("u", "v"), _close],
     "dijkstra_path_length": [("u", "v"), _close],
     "eccentricity": [(), ("u",), ("some",), _close],
+    "edge_expansion": [("some",), ("some", "others", "weight"), _close],
     "ego_graph": [("u",), ("u", 2), _graph],
     "eigenvector_centrality": [(1000,), _converged],
     "fast_label_propagation_communities": [(), _stable],
     "global_efficiency": [(), _close],
     "harmonic_centrality": [(), ("u",), ("some",), _close],
     "harmonic_diameter": [(), _close],
+    "has_eulerian_path": [(), ("u",), _close],
     "has_path": [("u", "v"), _close],
     "hits": [(1000,), _converged],
     "in_degree_centrality": [(), _close],
     "is_arborescence": [(), _close],
+    "is_bipartite": [(), _close],
     "is_branching": [(), _close],
     "is_connected": [(), _close],
     "is_directed_acyclic_graph": [(), _close],
@@ -213,22 +238,27 @@ CALLS = {
     "is_isolate": [("u",), ("last",), _close],
     "is_k_regular": [(3,), _close],
     "is_regular": [(), _close],
+    "is_semieulerian": [(), _close],
     "is_strongly_connected": [(), _close],
     "is_tree": [(), _close],
     "is_weakly_connected": [(), _close],
     "isolates": [(), _same_nodes],
     "jaccard_coefficient": [("pairs",), _close],
     "k_core": [(), (2,), _graph],
+    "k_corona": [(1,), (2,), _graph],
     "k_crust": [(), (2,), _graph],
     "k_shell": [(), (1,), _graph],
     "katz_centrality": [(0.05,), _converged],
     "louvain_communities": [(), _communities],
     "minimum_spanning_edges": [(), _same_edges],
     "minimum_spanning_tree": [(), _graph],
+    "mixing_expansion": [("some", "others"), _close],
     "multi_source_dijkstra": [("one",), ("some",), ("some", "v"), ("some", None, 2500), _close],
     "multi_source_dijkstra_path": [("one",), ("some",), ("some", 2500), _close],
     "multi_source_dijkstra_path_length": [("one",), ("some",), ("some", 2500), _close],
+    "node_boundary": [("some",), ("some", "others"), _close],
     "node_connected_component": [("u",), _close],
+    "normalized_cut_size": [("some",), ("some", "others", "weight"), _close],
     "number_connected_components": [(), _close],
     "number_of_isolates": [(), _close],
     "number_of_selfloops": [(), _close],
@@ -239,6 +269,7 @@ CALLS = {
     "periphery": [(), _same_nodes],
     "radius": [(), _close],
     "resource_allocation_index": [("pairs",), _close],
+    "sets": [(), _as_sets],
     "shortest_path": [("u", "v"), _path],
     "shortest_path_length": [("u", "v"), ("u",), (None, "v"), ("u", "v", "weight"), ("u", None, "weight"), (None, "v", "weight"), _close],
     "single_source_bellman_ford": [("u",), ("u", "v"), _close],
@@ -256,6 +287,7 @@ CALLS = {
     "topological_sort": [(), _order],
     "transitivity": [(), _close],
     "triangles": [(), ("u",), ("some",), _close],
+    "volume": [("some",), ("some", "weight"), _close],
     "voronoi_cells": [("one",), ("some",), _close],
     "weakly_connected_components": [(), _as_sets],
     "wiener_index": [(), _close],
@@ -266,5 +298,13 @@ CALLS = {
 def arguments(graph, given):
     """Return arguments with the nodes that they name."""
     nodes = sorted(graph)
-    named = {"u": nodes[1], "v": nodes[5], "last": nodes[-1], "some": nodes[:4], "one": [nodes[1]], "pairs": [*nx.utils.pairwise(nodes)]}
+    named = {
+        "u": nodes[1],
+        "v": nodes[5],
+        "last": nodes[-1],
+        "some": nodes[:4],
+        "one": [nodes[1]],
+        "others": nodes[6:12],
+        "pairs": [*nx.utils.pairwise(nodes)],
+    }
     return [named.get(one, one) if isinstance(one, str) else one for one in given]

@@ -40,6 +40,9 @@ answers = {
     "components": nx.number_connected_components(graph),
     "largest": max(map(len, nx.connected_components(graph))),
     "cores": max(measured("cores", lambda: nx.core_number(graph)).values()),
+    "near": sum(measured("near", lambda: nx.average_neighbor_degree(graph)).values()),
+    "cut": nx.cut_size(graph, max(nx.connected_components(graph), key=len)),
+    "bipartite": nx.is_bipartite(graph),
 }
 print(json.dumps({"held": held, **answers}))
 """

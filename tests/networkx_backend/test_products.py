@@ -1,0 +1,224 @@
+"""What a product of the adjacency matrix tells: mixing of degrees, cuts and colours; and all shortest paths between two nodes."""
+
+from __future__ import annotations
+
+from math import isnan
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import oocgraph
+from tests.networkx_backend.calls import GRAPHS, store_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs are saved to cache")
+
+
+def called(function, graph, *args, **kwargs):
+    """Call a function of NetworkX with this backend, whatever it is given."""
+    found = function(graph, *args, backend="oocgraph", **kwargs)
+    return list(found) if hasattr(found, "__next__") else found
+
+
+def _weighted(graph, seed=1):
+    generator = np.random.default_rng(seed)
+    for u, v in graph.edges:
+        graph[u][v]["weight"] = int(generator.integers(1, 50))
+    return graph
+
+
+def _bipartite(seed, num_edges=60):
+    graph = nx.bipartite.gnmk_random_graph(20, 25, num_edges, seed=seed)
+    return _weighted(nx.relabel_nodes(graph, {node: node * 7 % 45 for node in graph}))
+
+
+@pytest.fixture(scope="module", params=[0, 1, 2])
+def bipartite(request, tmp_path_factory):
+    """Return a bipartite graph: connected or not, with nodes without edges; as NetworkX has it, and as a store."""
+    graph = _bipartite(request.param, [200, 60, 20][request.param])
+    return graph, store_of(graph, tmp_path_factory.mktemp("bipartite") / "g.zarr")
+
+
+def test_colours_of_neighbours_differ(bipartite):
+    for graph in bipartite:
+        assert called(nx.bipartite.is_bipartite, graph)
+        colour = dict(called(nx.bipartite.color, graph))
+        assert set(colour) == set(bipartite[0])
+        assert all(type(value) is int for value in colour.values())
+        assert all({colour[u], colour[v]} == {0, 1} for u, v in bipartite[0].edges)
+        assert all(colour[node] == 0 for node in nx.isolates(bipartite[0]))
+    assert called(nx.bipartite.color, bipartite[0]) == nx.bipartite.color(bipartite[0])
+
+
+def test_sets_are_those_of_a_connected_graph(bipartite):
+    for graph in bipartite:
+        if nx.is_connected(bipartite[0]):
+            found, expected = called(nx.bipartite.sets, graph), nx.bipartite.sets(bipartite[0])
+            assert {frozenset(one) for one in found} == {frozenset(one) for one in expected}
+        else:
+            with pytest.raises(nx.AmbiguousSolution):
+                called(nx.bipartite.sets, graph)
+
+
+def test_an_edge_may_spoil_it(tmp_path):
+    graph = _bipartite(3)
+    path = nx.shortest_path(graph, *next(iter(graph.edges)))
+    two_apart = next((u, w) for u in graph for v in graph[u] for w in graph[v] if w != u)
+    assert path
+    graph.add_edge(*two_apart, weight=1)
+    for one in (graph, store_of(graph, tmp_path / "g.zarr")):
+        assert not called(nx.bipartite.is_bipartite, one)
+        with pytest.raises(nx.NetworkXError, match="not bipartite"):
+            called(nx.bipartite.color, one)
+
+
+def test_a_self_loop_spoils_it(tmp_path):
+    oocgraph.build_csr([(0, 1), (1, 2), (2, 2)], tmp_path / "g.zarr", keep_self_loops=True)
+    assert not nx.is_bipartite(oocgraph.open_graph(tmp_path / "g.zarr"))
+    assert not called(nx.is_bipartite, nx.Graph([(0, 1), (2, 2)]))
+
+
+def test_graphs_without_edges_have_one_colour():
+    graph = nx.empty_graph(3)
+    assert called(nx.bipartite.color, graph) == {0: 0, 1: 0, 2: 0}
+    assert called(nx.is_bipartite, graph)
+    assert called(nx.bipartite.sets, nx.empty_graph(1)) == (set(), {0})
+
+
+@pytest.mark.parametrize("kind", [kind for kind in GRAPHS if kind != "strings"])
+def test_both_kinds_of_graphs_mix_as_networkx_says(kind, tmp_path):
+    graph = GRAPHS[kind]()
+    for one in (graph, store_of(graph, tmp_path / "g.zarr")):
+        for function in (nx.degree_assortativity_coefficient, nx.degree_pearson_correlation_coefficient):
+            for x, y in [("out", "in"), ("in", "in"), ("out", "out"), ("in", "out")] if graph.is_directed() else [("out", "in")]:
+                assert called(function, one, x, y) == pytest.approx(nx.degree_assortativity_coefficient(graph, x, y), abs=1e-9)
+        for function in (nx.average_neighbor_degree, nx.average_degree_connectivity):
+            sides = ["in", "out", "in+out"] if graph.is_directed() else [None]
+            for source in sides:
+                for target in sides:
+                    for weight in (None, "weight"):
+                        given = {"source": source, "target": target} if source else {}
+                        expected = function(graph, weight=weight, **given)
+                        assert dict(called(function, one, weight=weight, **given)) == pytest.approx(expected)
+
+
+def test_names_of_degrees_are_checked():
+    directed, undirected = nx.DiGraph([(0, 1)]), nx.Graph([(0, 1)])
+    for function in (nx.average_neighbor_degree, nx.average_degree_connectivity):
+        with pytest.raises(nx.NetworkXError, match="bogus"):
+            called(function, directed, source="bogus")
+        with pytest.raises(nx.NetworkXError, match="only supported for directed"):
+            called(function, undirected, target="in")
+
+
+def test_where_all_degrees_are_the_same_they_have_no_correlation():
+    for graph in (nx.cycle_graph(7), nx.complete_graph(5), nx.empty_graph(3), nx.DiGraph([(0, 1), (1, 2), (2, 0)])):
+        assert isnan(called(nx.degree_assortativity_coefficient, graph))
+
+
+def test_self_loops_count_as_networkx_counts_them(tmp_path):
+    edges = [(0, 1), (1, 2), (2, 2), (2, 3), (3, 0), (3, 4)]
+    for directed in (False, True):
+        graph = (nx.DiGraph if directed else nx.Graph)(edges)
+        oocgraph.build_csr(edges, path := tmp_path / f"{directed}.zarr", keep_self_loops=True, directed=directed)
+        for one in (graph, oocgraph.open_graph(path)):
+            assert called(nx.degree_assortativity_coefficient, one) == pytest.approx(nx.degree_assortativity_coefficient(graph))
+            assert dict(called(nx.average_neighbor_degree, one)) == pytest.approx(nx.average_neighbor_degree(graph))
+            assert called(nx.cut_size, one, {2, 3}, {0, 1, 4}) == nx.cut_size(graph, {2, 3}, {0, 1, 4})
+            assert called(nx.volume, one, {2, 3}) == nx.volume(graph, {2, 3})
+            assert called(nx.conductance, one, {2, 3}) == pytest.approx(nx.conductance(graph, {2, 3}))
+
+
+def test_sets_in_any_form_cut_the_same(tmp_path):
+    graph = GRAPHS["disconnected"]()
+    store, some = store_of(graph, tmp_path / "g.zarr"), list(graph)[:9]
+    expected = nx.conductance(graph, some)
+    for given in (some, set(some), tuple(some), dict.fromkeys(some), np.array(some)):
+        assert nx.conductance(store, given) == pytest.approx(expected)
+    largest = max(nx.connected_components(store), key=len)  # a VertexSet
+    assert nx.cut_size(store, largest) == 0
+    assert nx.volume(store, largest) == nx.volume(graph, set(largest))
+    assert nx.cut_size(store, iter([*some, 1_000_000]), {*graph} - {*some}) == nx.cut_size(graph, some)  # one is not in the graph
+
+
+def test_sets_that_overlap_are_left_to_networkx():
+    graph = nx.complete_graph(6)
+    with pytest.raises(NotImplementedError):
+        called(nx.cut_size, graph, {0, 1, 2}, {2, 3})
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_all_shortest_paths_are_found_once(kind, tmp_path):
+    graph = GRAPHS[kind]()
+    store, nodes = store_of(graph, tmp_path / "g.zarr"), sorted(graph)
+    found = 0
+    for one in (graph, store):
+        for source in nodes[:4]:
+            for target in nodes[:12]:
+                try:
+                    expected = sorted(nx.all_shortest_paths(graph, source, target))
+                except nx.NetworkXNoPath:
+                    paths = nx.all_shortest_paths(one, source, target, backend="oocgraph")  # no error until a path is asked for
+                    with pytest.raises(nx.NetworkXNoPath):
+                        next(paths)
+                    continue
+                assert sorted(called(nx.all_shortest_paths, one, source, target)) == expected
+                found += len(expected)
+        with pytest.raises(nx.NetworkXNoPath):
+            called(nx.all_shortest_paths, one, nodes[0], "nowhere")
+        with pytest.raises(nx.NodeNotFound):
+            called(nx.all_shortest_paths, one, "nowhere", nodes[0])
+    assert found > 20
+
+
+def test_many_paths_are_made_as_they_are_asked_for(tmp_path):
+    """A chain of 40 diamonds has 2 ** 40 paths; a store with parallel edges has no more."""
+    edges = [(3 * i, 3 * i + k) for i in range(40) for k in (1, 2)] + [(3 * i + k, 3 * i + 3) for i in range(40) for k in (1, 2)]
+    oocgraph.build_csr([*edges, *edges], tmp_path / "g.zarr", duplicates="keep")
+    for graph in (nx.Graph(edges), oocgraph.open_graph(tmp_path / "g.zarr")):
+        paths = nx.all_shortest_paths(graph, 0, 120, backend="oocgraph")
+        some = [tuple(next(paths)) for _ in range(100)]
+        assert len({*some}) == 100
+        assert {len(one) for one in some} == {81}
+
+
+def test_two_sweeps_find_the_diameter_of_a_tree(tmp_path):
+    graph = nx.convert_node_labels_to_integers(nx.full_rary_tree(3, 50))
+    for u, v in graph.edges:
+        graph[u][v]["weight"] = 1
+    for one in (graph, store_of(graph, tmp_path / "g.zarr")):
+        for seed in range(5):
+            assert called(nx.approximation.diameter, one, seed=seed) == nx.diameter(graph)
+    with pytest.raises(nx.NetworkXError, match="not connected"):
+        called(nx.approximation.diameter, nx.empty_graph(2))
+    with pytest.raises(nx.NetworkXError, match="not strongly connected"):
+        called(nx.approximation.diameter, nx.path_graph(3, create_using=nx.DiGraph))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_eulerian_paths_of_small_graphs(directed):
+    """All graphs of up to four edges on three nodes, each from each node."""
+    pairs = [(u, v) for u in range(3) for v in range(3) if u != v and (directed or u < v)]
+    for mask in range(1 << len(pairs)):
+        graph = (nx.DiGraph if directed else nx.Graph)([pair for i, pair in enumerate(pairs) if mask >> i & 1])
+        if not len(graph):
+            continue
+        assert called(nx.has_eulerian_path, graph) == nx.has_eulerian_path(graph)
+        assert called(nx.is_semieulerian, graph) == nx.is_semieulerian(graph)
+        for node in graph:
+            assert called(nx.has_eulerian_path, graph, source=node) == nx.has_eulerian_path(graph, source=node)
+
+
+def test_a_graph_without_nodes(tmp_path):
+    null = nx.Graph()
+    assert called(nx.node_boundary, null, []) == set()
+    assert (
+        called(nx.average_neighbor_degree, null) == called(nx.average_degree_connectivity, null) == called(nx.bipartite.color, null) == {}
+    )
+    assert called(nx.cut_size, null, [], []) == called(nx.volume, null, []) == 0
+    assert isnan(called(nx.degree_assortativity_coefficient, null))
+    for function in (nx.bipartite.sets, nx.has_eulerian_path):
+        with pytest.raises(nx.NetworkXPointlessConcept):
+            called(function, null)
+    with pytest.raises(ZeroDivisionError):
+        called(nx.conductance, null, [])
