@@ -123,6 +123,7 @@ COSTS = {
     "minimum_spanning_edges": TREES,
     "minimum_spanning_tree": TREES + SUBGRAPH,
     "mixing_expansion": PRODUCT,
+    "modularity": "Reads the edges once: 96 bytes a vertex. Undirected graphs only.",
     "multi_source_dijkstra": SHORTEST,
     "multi_source_dijkstra_path": SHORTEST,
     "multi_source_dijkstra_path_length": SHORTEST,

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.algorithms.sweeping import check_weights
-from oocgraph.engine.sweeps import Sweeps
+from oocgraph.algorithms.pagerank_arguments import chosen_column
+from oocgraph.algorithms.sweeping import Call, check_weights
+from oocgraph.engine.sweeps import Needs, Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import communities as kernels
+from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
@@ -35,6 +37,34 @@ LEAST_TOTAL = 1e-150
 def modularity_calls(store: CSRStore) -> list[tuple[Any, ...]]:
     """Return the kernel, as `oocgraph.engine.sweeps.Needs` has it."""
     return [(kernels.weigh, np.empty(0, store.index_dtype), np.empty(0))]
+
+
+def find_modularity(store: CSRStore, group: Array, *, weight: str | bool | None, resolution: float, resources: Resources) -> float:
+    """Return the modularity of communities of an undirected graph; 0 where there is no weight.
+
+    Parameters
+    ----------
+    group : (num_vertices,) index dtype
+        Store number of the vertex that the community of each is named after.
+    weight, resolution, resources
+        As of `oocgraph.louvain`.
+
+    Raises
+    ------
+    ArgumentError
+        A weight is negative, infinite or NaN, or their sum too large or small.
+    BudgetError
+        The budget is too small; the message names the smallest that works.
+    """
+    call, sums = Call("louvain", store, None, resources, None, None), np.empty(0)
+    column = chosen_column(store, weight)
+    needs = Needs(
+        vectors={"communities and sums": store.num_rows * (8 + group.itemsize)}, result_bytes=0, column=column,
+        kernels=modularity_calls(store),
+        vertex_kernels=[(kernels.sum_squares_of_groups, np.empty(0, store.index_dtype), sums)],
+    )  # fmt: skip
+    found, _ = call.run(needs, lambda sweeps: modularity_of(sweeps, column, group, np.empty(store.num_rows), resolution))
+    return found
 
 
 def modularity_of(sweeps: Sweeps, column: str | None, group: Array, strength: Array, resolution: float = 1.0) -> float:

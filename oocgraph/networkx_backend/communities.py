@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
+
+import numpy as np
+from networkx.algorithms.community.quality import NotAPartition
 
 from oocgraph.algorithms.label_propagation import label_propagation
 from oocgraph.algorithms.louvain import louvain
+from oocgraph.algorithms.modularity import find_modularity
 from oocgraph.arguments import is_whole
 from oocgraph.memory import Budget
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm, undirected_only
 from oocgraph.networkx_backend.searching import sets_of
+from oocgraph.networkx_backend.vertex_set import VertexSet
+from oocgraph.types import Array
 
 NUM_SEEDS = 1 << 31
 """Seeds to draw from."""
+
+MEMBER_BYTES = 96
+"""Of a node that a set is given of: an object, its id twice, number and community."""
 
 SET_BYTES = 300
 """Of a community: a set, and a list of few nodes."""
@@ -53,3 +63,32 @@ def asyn_lpa_communities(graph: Nodes, weight: Any = None, seed: Any = None) -> 
 def fast_label_propagation_communities(graph: Nodes, weight: Any = None, seed: Any = None) -> list[Any]:
     """See `networkx.community.fast_label_propagation_communities`."""
     return _communities(graph, label_propagation, weight, seed)
+
+
+@algorithm(refuse=undirected_only("communities"))
+def modularity(graph: Nodes, communities: Any, weight: Any = "weight", resolution: float = 1) -> float:
+    """See `networkx.community.modularity`."""
+    column = graph.column_of(weight) or False
+    graph.leave_negative_weights()
+    graph.charge(members=MEMBER_BYTES)
+    group = _groups(graph, list(communities))
+    if group is None:
+        raise NotAPartition(graph.graph, communities)
+    if not graph.num_edges:
+        raise ZeroDivisionError("division by zero")
+    return find_modularity(graph.store, group, weight=column, resolution=resolution, resources=graph.resources)
+
+
+def _groups(graph: Nodes, sets: Sequence[Any]) -> Array | None:
+    """Return the store number that the community of each vertex is named after; None unless each node is in one of the sets."""
+    are_arrays = all(isinstance(one, VertexSet) and isinstance(one.ids, np.ndarray) for one in sets)
+    members = np.concatenate([one.ids for one in sets]) if sets and are_arrays else list(chain.from_iterable(sets))
+    numbers = graph.stored_numbers_of(members)
+    if not len(members) == len(graph) == numbers.size:
+        return None
+    others, is_linked = {members[i] for i in np.flatnonzero(numbers < 0).tolist()}, numbers >= 0
+    which, numbers = np.repeat(np.arange(len(sets)), [len(one) for one in sets])[is_linked], numbers[is_linked]
+    name, group = np.zeros(len(sets), np.int64), np.full(graph.store.num_rows, -1)
+    name[which] = numbers
+    group[numbers] = name[which]
+    return group.astype(graph.store.index_dtype) if len(others) + group.size == len(graph) and (group >= 0).all() else None

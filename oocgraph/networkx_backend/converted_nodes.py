@@ -18,6 +18,7 @@ from oocgraph.networkx_backend.tiny import is_tiny, load_once, strong_in_tiny
 from oocgraph.results.base import VertexResult
 from oocgraph.results.bfs import BFSResult
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
 
@@ -127,7 +128,11 @@ class ConvertedNodes(Nodes):
     def numbers_of(self, given: Iterable[Any]) -> Array:
         """See `Nodes.numbers_of`."""
         index = self.graph.index
-        return np.unique(np.fromiter((index[node] for node in given if node in index), np.int64))
+        return np.fromiter((index[node] for node in given if node in index), np.int64)
+
+    def stored_numbers_of(self, given: Iterable[Any]) -> Array:
+        """See `Nodes.stored_numbers_of`."""
+        return VertexIds(self.store).vertices_of(self.numbers_of(given))
 
     def sums(self, values: Array, *, reverse: bool = False, column: str | None = None) -> Array:
         """See `Nodes.sums`."""

@@ -26,8 +26,14 @@ def _members(graph: Nodes, given: Any) -> tuple[Array, int]:
     """Return which nodes of own order are in a set, and how many nodes that has."""
     given = given if hasattr(given, "__len__") else list(given)
     is_in = np.zeros(graph.degrees().size, np.bool_)
-    is_in[graph.numbers_of(given)] = True
+    is_in[_numbers(graph, given)] = True
     return is_in, len(given)
+
+
+def _numbers(graph: Nodes, given: Any) -> Array:
+    """Return the own numbers of some nodes, without those that have no edges and none."""
+    numbers = graph.numbers_of(given)
+    return numbers[numbers >= 0]
 
 
 def _strengths(graph: Nodes, column: str | None) -> Array:
@@ -71,7 +77,7 @@ def volume(graph: Nodes, S: Any, weight: Any = None) -> Any:
     """See `networkx.volume`."""
     graph.charge(sets=VECTOR_BYTES)
     column = graph.column_of(weight)
-    return _whole(_strengths(graph, column)[graph.numbers_of(S)].sum(), column)
+    return _whole(_strengths(graph, column)[_numbers(graph, S)].sum(), column)
 
 
 @algorithm()

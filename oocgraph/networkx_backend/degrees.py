@@ -85,7 +85,8 @@ def has_eulerian_path(nodes: Nodes, source: Any = None) -> bool:
         return True
     if source is not None and source not in nodes:
         raise KeyError(source)
-    start = slice(0) if source is None else nodes.numbers_of([source])
+    start = np.array([], np.int64) if source is None else nodes.numbers_of([source])
+    start = start[start >= 0]
     if nodes.is_directed:
         excess = nodes.degrees("out") - nodes.degrees("in")
         at_start = excess[start] == 1

@@ -79,6 +79,7 @@ def average_degree_connectivity(
     if nodes is not None:
         chosen = graph.chosen(nodes)
         numbers = graph.numbers_of(chosen)
+        numbers = numbers[numbers >= 0]
         sums, strengths, degrees, num_others = sums[numbers], strengths[numbers], degrees[numbers], len(chosen) - numbers.size
     kinds, kind = np.unique(degrees, return_inverse=True)
     total, norm = (np.bincount(kind, values, kinds.size).astype(np.float64) for values in (sums, strengths))

@@ -278,7 +278,11 @@ class Nodes(ABC):
 
     @abstractmethod
     def numbers_of(self, given: Iterable[Any]) -> Array:
-        """Return the own numbers of those of some nodes that are in the graph, each once; without those that own order does not have."""
+        """Return the own numbers of those of some nodes that are in the graph, -1 where own order does not have one: (n,) int64."""
+
+    @abstractmethod
+    def stored_numbers_of(self, given: Iterable[Any]) -> Array:
+        """Return the store numbers of those of some nodes that are in the graph, -1 where one has no edges: (n,) int64."""
 
     @abstractmethod
     def sums(self, values: Array, *, reverse: bool = False, column: str | None = None) -> Array:

@@ -145,12 +145,15 @@ class StoreNodes(Nodes):
 
     def numbers_of(self, given: Iterable[Any]) -> Array:
         """See `Nodes.numbers_of`."""
-        chosen = given.ids if isinstance(given, VertexSet) else list(given)
+        chosen = given.ids if isinstance(given, VertexSet) else given if isinstance(given, np.ndarray) else list(given)
         try:
-            numbers = self.ids.vertices_of(chosen)
+            return self.ids.vertices_of(chosen)
         except VertexNotFoundError:
-            numbers = self.ids.vertices_of([node for node in chosen if node in self])
-        return np.unique(numbers[numbers >= 0])
+            return self.ids.vertices_of([node for node in chosen if node in self])
+
+    def stored_numbers_of(self, given: Iterable[Any]) -> Array:
+        """See `Nodes.stored_numbers_of`."""
+        return self.numbers_of(given)
 
     def sums(self, values: Array, *, reverse: bool = False, column: str | None = None) -> Array:
         """See `Nodes.sums`."""

@@ -253,6 +253,7 @@ CALLS = {
     "minimum_spanning_edges": [(), _same_edges],
     "minimum_spanning_tree": [(), _graph],
     "mixing_expansion": [("some", "others"), _close],
+    "modularity": [("halves",), ("halves", None, 0.7), _close],
     "multi_source_dijkstra": [("one",), ("some",), ("some", "v"), ("some", None, 2500), _close],
     "multi_source_dijkstra_path": [("one",), ("some",), ("some", 2500), _close],
     "multi_source_dijkstra_path_length": [("one",), ("some",), ("some", 2500), _close],
@@ -305,6 +306,7 @@ def arguments(graph, given):
         "some": nodes[:4],
         "one": [nodes[1]],
         "others": nodes[6:12],
+        "halves": [nodes[::2], nodes[1::2]],
         "pairs": [*nx.utils.pairwise(nodes)],
     }
     return [named.get(one, one) if isinstance(one, str) else one for one in given]

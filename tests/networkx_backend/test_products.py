@@ -209,6 +209,42 @@ def test_eulerian_paths_of_small_graphs(directed):
             assert called(nx.has_eulerian_path, graph, source=node) == nx.has_eulerian_path(graph, source=node)
 
 
+def test_modularity_of_what_louvain_found_is_what_it_says(tmp_path):
+    graph = nx.disjoint_union(_weighted(nx.relaxed_caveman_graph(8, 6, 0.1, seed=4)), nx.empty_graph(2))
+    store = store_of(graph, tmp_path / "g.zarr")
+    for one in (graph, store):
+        for weight in ("weight", None):
+            sets = called(nx.community.louvain_communities, one, weight=weight, seed=1)
+            found = called(nx.community.modularity, one, sets, weight=weight)
+            assert found == pytest.approx(nx.community.modularity(graph, [set(part) for part in sets], weight=weight))
+            assert found > 0.5
+    assert found == pytest.approx(oocgraph.louvain(store, weight=False, seed=1).modularity, rel=0.1)
+
+
+def test_communities_must_have_each_node_once(tmp_path):
+    graph = GRAPHS["isolated"]()
+    nodes, alone = list(graph), next(nx.isolates(graph))
+    two_alone = [*nx.isolates(graph)][:2]
+    bad = [
+        [nodes[:-1]], [nodes, nodes[:1]], [nodes[:-1], [nodes[0]]], [[*nodes[:-1], "nobody"]], [[]], [],
+        [[node for node in nodes if node != two_alone[0]], [two_alone[1]]], [[node for node in nodes if node != alone]],
+    ]  # fmt: skip
+    for one in (graph, store_of(graph, tmp_path / "g.zarr")):
+        for sets in bad:
+            with pytest.raises(nx.community.quality.NotAPartition):
+                called(nx.community.modularity, one, sets)
+        assert called(nx.community.modularity, one, iter([nodes[:9], [], nodes[9:]])) == pytest.approx(
+            nx.community.modularity(graph, [nodes[:9], [], nodes[9:]])
+        )
+
+
+def test_self_loops_count_twice_in_modularity(tmp_path):
+    edges, sets = [(0, 1), (1, 1), (1, 2), (2, 3), (3, 3), (3, 0), (3, 4)], [{0, 1}, {2, 3, 4}]
+    oocgraph.build_csr(edges, tmp_path / "g.zarr", keep_self_loops=True)
+    for one in (nx.Graph(edges), oocgraph.open_graph(tmp_path / "g.zarr")):
+        assert called(nx.community.modularity, one, sets) == pytest.approx(nx.community.modularity(nx.Graph(edges), sets))
+
+
 def test_a_graph_without_nodes(tmp_path):
     null = nx.Graph()
     assert called(nx.node_boundary, null, []) == set()

@@ -20,6 +20,7 @@ UNDIRECTED_ONLY = {
     "fast_label_propagation_communities",
     "is_bipartite",
     "louvain_communities",
+    "modularity",
     "sets",
     "transitivity",
 }
