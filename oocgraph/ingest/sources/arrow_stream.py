@@ -6,18 +6,22 @@ Batches come as their producer makes them, one at a time; only the chosen column
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
+from pyarrow.fs import LocalFileSystem
 
 from oocgraph.errors import InputError
 from oocgraph.ingest.sources.arrow_values import arrow_layout, with_declared_vertices
 from oocgraph.ingest.sources.columns import Layout, choose_columns
 from oocgraph.ingest.sources.ids import row_place
 from oocgraph.ingest.sources.parquet import LEAST_ROWS, MAX_BLOCK_ROWS, READ_BUFFER_BYTES, TEXT_BYTES, TEXT_ROWS
+from oocgraph.ingest.sources.parquet_pages import reader_bytes
 from oocgraph.ingest.sources.source import Request, reason
 from oocgraph.ingest.sources.streamed import Part, StreamedSource, slices
 from oocgraph.ingest.sources.table import polars_table
@@ -45,7 +49,20 @@ def open_stream(source: Any, request: Request) -> StreamedSource:
 
 def open_dataset(dataset: Any, request: Request, description: str = "pyarrow Dataset") -> StreamedSource:
     """Open a ``pyarrow.dataset.Dataset``, of any format and file system that Arrow reads."""
-    return _opened(description, dataset.schema, lambda names: _scanned(dataset, names), request)
+    return _opened(description, dataset.schema, lambda names: _scanned(dataset, names), request, partial(_reader_bytes, dataset))
+
+
+def _reader_bytes(dataset: Any, names: list[str]) -> int:
+    """Return what a reader of some columns holds of the files of a dataset that are read page by page, as far as they are local."""
+    import pyarrow.dataset as ds
+
+    files = []
+    for fragment in () if getattr(dataset, "_scan_options", None) else dataset.get_fragments():
+        if isinstance(fragment, ds.ParquetFileFragment) and isinstance(fragment.filesystem, LocalFileSystem):
+            with suppress(pa.ArrowException, OSError):  # reading it says what is wrong
+                if _has_all(fragment, dataset.schema, names):
+                    files.append((Path(fragment.path), fragment.metadata))
+    return reader_bytes(files, names)
 
 
 def _scanned(dataset: Any, names: list[str]) -> Iterator[Any]:
@@ -99,10 +116,13 @@ def open_lazy_frame(frame: Any, request: Request) -> StreamedSource:
     return _opened(description, schema, batches, request)
 
 
-def _opened(description: str, schema: Any, batches: Callable[[list[str]], Iterator[Any]], request: Request) -> StreamedSource:
+def _opened(
+    description: str, schema: Any, batches: Callable[[list[str]], Iterator[Any]], request: Request,
+    producer_bytes: Callable[[list[str]], int] = lambda _: 0,
+) -> StreamedSource:  # fmt: skip
     columns = choose_columns(description, schema.names, request)
     layout = with_declared_vertices(arrow_layout(description, columns, lambda name: schema.field(name).type, request), schema, request)
-    return StreamedSource(layout, lambda: _parts(layout, batches(columns.read)))
+    return StreamedSource(layout, lambda: _parts(layout, batches(columns.read)), producer_bytes(columns.read))
 
 
 def _parts(layout: Layout, batches: Iterator[Any]) -> Iterator[Part]:

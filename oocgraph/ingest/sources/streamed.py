@@ -70,9 +70,11 @@ class StreamedSource(Source):
         How columns become edges.
     parts
         Makes the parts, in order; each is dropped before the next is asked for.
+    producer_bytes
+        What their producer holds beside them, where that is known.
     """
 
-    def __init__(self, layout: Layout, parts: Callable[[], Iterator[Part]]) -> None:
+    def __init__(self, layout: Layout, parts: Callable[[], Iterator[Part]], producer_bytes: int = 0) -> None:
         once = _Once(layout.description, parts)
         super().__init__(
             description=layout.description,
@@ -82,6 +84,7 @@ class StreamedSource(Source):
             weight=layout.columns.weight,
             columns=layout.dtypes,
             ends=layout.ends,
+            readers=(1, producer_bytes),
         )
         self._once = once
 
