@@ -120,6 +120,8 @@ COSTS = {
     "k_shell": CORES + SUBGRAPH,
     "katz_centrality": f"{ITERATION} once: 16 bytes a vertex.",
     "louvain_communities": LOUVAIN,
+    "maximum_spanning_edges": TREES,
+    "maximum_spanning_tree": TREES + SUBGRAPH,
     "minimum_spanning_edges": TREES,
     "minimum_spanning_tree": TREES + SUBGRAPH,
     "mixing_expansion": PRODUCT,

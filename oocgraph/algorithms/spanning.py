@@ -38,6 +38,7 @@ def minimum_spanning_forest(
     graph: CSRStore | str | os.PathLike[str],
     *,
     weight: str | bool | None = None,
+    maximum: bool = False,
     runtime: Runtime | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
@@ -52,6 +53,8 @@ def minimum_spanning_forest(
     weight
         Edge column of the weights, negative ones too; True: the graph's weight; False: every edge counts 1, any spanning forest will do;
         by default the graph's weight, if it has one. Weights are compared as float64.
+    maximum
+        Find the edges of greatest total weight.
     runtime
         The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
     resources
@@ -99,7 +102,7 @@ def minimum_spanning_forest(
             f"{store.url} is directed, and spanning forests are of undirected graphs; build it with directed=False, and an edge of either "
             "direction counts"
         )
-    n = store.num_rows
+    n, sign = store.num_rows, -1.0 if maximum else 1.0
 
     def compute(sweeps: Sweeps) -> tuple[Array, Array, float, int, int]:
         tree, chosen, parent = (np.arange(n, dtype=store.index_dtype) for _ in range(3))
@@ -107,7 +110,7 @@ def minimum_spanning_forest(
         num_joined, rounds = 0, 0
         while num_joined < n - 1:
             rounds += 1
-            _find_nearest(sweeps, tree, nearest, lightest, column, is_first=rounds == 1)
+            _find_nearest(sweeps, tree, nearest, lightest, column, sign, is_first=rounds == 1)
             sweeps.vertices(lambda a, z: kernels.choose(tree, nearest, lightest, chosen, a, z), VERTEX_SECONDS * n)
             joined = sweeps.vertices(
                 lambda a, z: kernels.join(tree, nearest, lightest, chosen, parent, weights, a, z), VERTEX_SECONDS * n
@@ -122,6 +125,8 @@ def minimum_spanning_forest(
                 )
             num_joined += sum(joined)
             sweeps.progress(VERTICES_JOINED, num_joined, n)
+        if maximum and column is not None:
+            sweeps.vertices(lambda a, z: np.subtract(0.0, weights[a:z], out=weights[a:z]), VERTEX_SECONDS * n)  # no root has -0.0
         total = sweeps.add_up(sweeps.vertices(lambda a, z: _total(weights[a:z]), VERTEX_SECONDS * n))
         return parent, weights, total, num_joined, rounds
 
@@ -129,7 +134,7 @@ def minimum_spanning_forest(
     index, number = np.empty(0, store.index_dtype), np.empty(0)
     needs = Needs(
         vectors={"trees": 4 * ids, "weights of edges": 2 * floats}, result_bytes=ids + floats, lists=("out",), column=column,
-        kernels=[(kernels.find_nearest, index, index, number, True)],
+        kernels=[(kernels.find_nearest, index, index, number, True, sign)],
         vertex_kernels=[
             (kernels.has_stale, index, index, 0, 0), (kernels.choose, index, index, number, index, 0, 0),
             (kernels.join, index, index, number, index, index, number, 0, 0), (kernels.hook, index, index, index, index, 0, 0),
@@ -149,7 +154,9 @@ def _total(weights: Array) -> float:
         return float(weights.sum())
 
 
-def _find_nearest(sweeps: Sweeps, tree: Array, nearest: Array, lightest: Array, column: str | None, *, is_first: bool) -> None:
+def _find_nearest(
+    sweeps: Sweeps, tree: Array, nearest: Array, lightest: Array, column: str | None, sign: float, *, is_first: bool
+) -> None:  # fmt: skip
     """Find the lightest edge into another tree of every vertex that has lost its last one.
 
     Raises
@@ -158,7 +165,7 @@ def _find_nearest(sweeps: Sweeps, tree: Array, nearest: Array, lightest: Array, 
         A weight is NaN or infinite.
     """
     found = sweeps.pull(
-        kernels.find_nearest, [tree], [nearest, lightest], [is_first], lists="out",
+        kernels.find_nearest, [tree], [nearest, lightest], [is_first, sign], lists="out",
         only=None if is_first else lambda first, stop: kernels.has_stale(tree, nearest, first, stop),
     )  # fmt: skip
     if column is not None and not all(found):

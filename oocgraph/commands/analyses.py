@@ -113,7 +113,7 @@ spanning_forest = values_command(
 
     --out has the parent of each vertex (a root is its own), and the weight of the edge between them.""",
     "rounds",
-    weight_options,
+    weight_options, click.option("--maximum", is_flag=True, help="Find the forest of greatest weight."),
     num_shown=None,
 )  # fmt: skip
 

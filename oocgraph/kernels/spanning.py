@@ -35,7 +35,7 @@ def has_stale(tree: Any, nearest: Any, start: Any, stop: Any) -> Any:
 
 @nb.njit(nogil=True, cache=True)
 def find_nearest(
-    first: Any, pointers: Any, start: Any, indices: Any, values: Any, tree: Any, nearest: Any, lightest: Any, is_first: Any
+    first: Any, pointers: Any, start: Any, indices: Any, values: Any, tree: Any, nearest: Any, lightest: Any, is_first: Any, sign: Any
 ) -> Any:
     """Find the lightest edge into another tree of each row of a piece that has lost its last one.
 
@@ -47,9 +47,11 @@ def find_nearest(
     nearest : (num_rows,) index dtype
         Written.
     lightest : (num_rows,) float64
-        Weight of that edge; written.
+        Weight of that edge, by `sign`; written.
     is_first : bool
         Whether each vertex is a tree of its own: `nearest` says nothing yet, and `tree` is not read.
+    sign : float
+        By which weights are multiplied: -1 makes the heaviest edge the lightest one.
 
     Returns
     -------
@@ -65,7 +67,7 @@ def find_nearest(
         for e in range(np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)):
             u, weight = np.int64(indices[e]), 1.0
             if values is not None:
-                weight = np.float64(values[e])
+                weight = sign * np.float64(values[e])
                 is_finite = is_finite and np.isfinite(weight)
             elif not is_first:
                 prefetch(tree, np.int64(indices[min(e + AHEAD, last)]))

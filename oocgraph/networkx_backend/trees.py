@@ -1,4 +1,4 @@
-"""Trees: whether a graph is one, and the spanning trees of least weight."""
+"""Trees: whether a graph is one, and the spanning trees of least and greatest weight."""
 
 from __future__ import annotations
 
@@ -62,18 +62,18 @@ def _refusal_of_edges(given: Mapping[str, Any]) -> str | None:
     return _refusal(given)
 
 
-def _forest(nodes: Nodes, weight: Any) -> TreeEdges:
-    """Return the edges of a minimum spanning forest, by ascending weight."""
+def _forest(nodes: Nodes, weight: Any, *, maximum: bool = False) -> TreeEdges:
+    """Return the edges of a minimum spanning forest, by ascending weight, or of a maximum one, by descending weight."""
     if nodes.is_directed:
         raise nx.NetworkXNotImplemented("not implemented for directed type")
     column = nodes.column_of(weight)
     nodes.leave_choice_of_forests()
     nodes.charge(forest=40)
-    found = minimum_spanning_forest(nodes.store, weight=column or False, resources=nodes.resources)
+    found = minimum_spanning_forest(nodes.store, weight=column or False, maximum=maximum, resources=nodes.resources)
     parent = nodes.own(found, "parent")
     children = np.flatnonzero(parent != np.arange(parent.size))
     weights = nodes.own(found, "weight")[children]
-    order = np.argsort(weights, kind="stable")
+    order = np.argsort(-weights if maximum else weights, kind="stable")
     ends = parent[children[order]].astype(np.int64), children[order]
     return TreeEdges(np.minimum(*ends), np.maximum(*ends), None if column is None else weights[order], weight)
 
@@ -90,3 +90,17 @@ def minimum_spanning_edges(
 def minimum_spanning_tree(nodes: Nodes, weight: Any = "weight", algorithm: str = "kruskal", ignore_nan: bool = False) -> Any:
     """See `networkx.minimum_spanning_tree`; of a store, a graph of oocgraph in memory."""
     return nodes.spanning_graph(_forest(nodes, weight))
+
+
+@algorithm(refuse=_refusal_of_edges, takes_parallel_edges=False)
+def maximum_spanning_edges(
+    nodes: Nodes, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True, ignore_nan: bool = False
+) -> Iterator[Any]:
+    """See `networkx.maximum_spanning_edges`."""
+    return nodes.edges_of(_forest(nodes, weight, maximum=True), data=data)
+
+
+@algorithm(refuse=_refusal, takes_parallel_edges=False)
+def maximum_spanning_tree(nodes: Nodes, weight: Any = "weight", algorithm: str = "kruskal", ignore_nan: bool = False) -> Any:
+    """See `networkx.maximum_spanning_tree`; of a store, a graph of oocgraph in memory."""
+    return nodes.spanning_graph(_forest(nodes, weight, maximum=True))

@@ -71,6 +71,13 @@ def test_the_weight_is_networkxs(tmp_path, monkeypatch, seed, levels, piece):
     assert found.total_weight == sum(data["weight"] for _, _, data in expected)
     if levels is None:
         assert pairs_of(found.edges()) == {(min(u, v), max(u, v), data["weight"]) for u, v, data in expected}
+    largest = oocgraph.minimum_spanning_forest(store, maximum=True)
+    check_rooted(largest, graph)
+    assert not np.signbit(largest.weight[largest.parent == largest.vertices]).any()
+    expected = list(nx.maximum_spanning_edges(graph, data=True))
+    assert largest.total_weight == sum(data["weight"] for _, _, data in expected)
+    if levels is None:
+        assert pairs_of(largest.edges()) == {(min(u, v), max(u, v), data["weight"]) for u, v, data in expected}
 
 
 def test_the_weight_is_scipys(tmp_path):

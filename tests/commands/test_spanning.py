@@ -17,6 +17,8 @@ def test_a_forest_is_written(run, kron, tmp_path):
     table = pq.read_table(tmp_path / "f.parquet")
     assert table.column_names == ["vertex", "parent", "weight"]
     assert table["parent"].to_pylist() == result.parent.tolist()
+    largest = run("spanning-forest", kron, "--maximum", "--json").json
+    assert largest["total_weight"] == oocgraph.minimum_spanning_forest(kron, maximum=True).total_weight >= said["total_weight"]
     assert "  trees " in run("spanning-forest", kron, "--unweighted").stdout
 
 

@@ -250,6 +250,8 @@ CALLS = {
     "k_shell": [(), (1,), _graph],
     "katz_centrality": [(0.05,), _converged],
     "louvain_communities": [(), _communities],
+    "maximum_spanning_edges": [(), _same_edges],
+    "maximum_spanning_tree": [(), _graph],
     "minimum_spanning_edges": [(), _same_edges],
     "minimum_spanning_tree": [(), _graph],
     "mixing_expansion": [("some", "others"), _close],
