@@ -76,6 +76,8 @@ COSTS = {
     "connected_components": COMPONENTS,
     "core_number": CORES,
     "cut_size": PRODUCT,
+    "dag_longest_path": STRONG + " The path is made of the neighbours of its nodes. By the number of edges only.",
+    "dag_longest_path_length": STRONG + " By the number of edges only.",
     "degree_assortativity_coefficient": PRODUCT,
     "degree_centrality": DEGREES,
     "degree_pearson_correlation_coefficient": PRODUCT,

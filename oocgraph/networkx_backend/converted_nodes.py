@@ -144,10 +144,11 @@ class ConvertedNodes(Nodes):
         factor = 1 if column is None or weights is None else weights
         return np.stack([np.bincount(at, one[of] * factor, len(self)) for one in np.atleast_2d(values.T)]).T.reshape(values.shape)
 
-    def successors(self, ident: int) -> Array:
+    def successors(self, ident: int, *, reverse: bool = False) -> Array:
         """See `Nodes.successors`."""
-        index = self.graph.index
-        return np.array([index[node] for node in self.graph.original.adj[self._nodes[ident]]], np.int64)
+        index, graph = self.graph.index, self.graph.original
+        adjacency = graph.pred if reverse and self.is_directed else graph.adj
+        return np.array([index[node] for node in adjacency[self._nodes[ident]]], np.int64)
 
     def nodes_of(self, ids: Array) -> list[Any]:
         """See `Nodes.nodes_of`."""

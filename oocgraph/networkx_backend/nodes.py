@@ -299,8 +299,8 @@ class Nodes(ABC):
         """
 
     @abstractmethod
-    def successors(self, ident: Any) -> Array:
-        """Return what oocgraph calls the nodes to which there is an edge from the one that it calls `ident`."""
+    def successors(self, ident: Any, *, reverse: bool = False) -> Array:
+        """Return what oocgraph calls the nodes to which there is an edge from the one that it calls `ident`; `reverse`: to that one."""
 
     @abstractmethod
     def degrees(self, group: str | None = None) -> Array:

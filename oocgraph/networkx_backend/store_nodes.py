@@ -165,9 +165,10 @@ class StoreNodes(Nodes):
         to_store_order(self.store, found, sums)
         return sums
 
-    def successors(self, ident: Any) -> Array:
+    def successors(self, ident: Any, *, reverse: bool = False) -> Array:
         """See `Nodes.successors`."""
-        found: Array = self.store.neighbors(ident, memory_budget=self.resources.memory_budget)
+        direction = "in" if reverse else "out"
+        found: Array = self.store.neighbors(ident, direction=direction, memory_budget=self.resources.memory_budget)
         return found
 
     def nodes_of(self, ids: Array) -> list[Any]:

@@ -102,6 +102,10 @@ def _path(found, expected, graph):
     return _is_path(found, graph) and (found[0], found[-1], len(found)) == (expected[0], expected[-1], len(expected))
 
 
+def _path_of_most(found, expected, graph):
+    return _is_path(found, graph) and len(found) == len(expected)
+
+
 def _paths(found, expected, graph):
     return set(found) == set(expected) and all(_path(found[node], expected[node], graph) for node in expected)
 
@@ -207,6 +211,8 @@ CALLS = {
     "connected_components": [(), _as_sets],
     "core_number": [(), _close],
     "cut_size": [("some", "others"), ("some", "others", "weight"), _close],
+    "dag_longest_path": [(None,), _path_of_most],
+    "dag_longest_path_length": [(None,), _close],
     "degree_assortativity_coefficient": [(), ("in", "in"), _close],
     "degree_centrality": [(), _close],
     "degree_pearson_correlation_coefficient": [(), ("in", "in"), _close],

@@ -245,6 +245,21 @@ def test_self_loops_count_twice_in_modularity(tmp_path):
         assert called(nx.community.modularity, one, sets) == pytest.approx(nx.community.modularity(nx.Graph(edges), sets))
 
 
+def test_longest_paths_of_most_edges(tmp_path):
+    graph = nx.DiGraph((u, v, {"weight": 1}) for u, v in nx.gnp_random_graph(60, 0.08, seed=3, directed=True).edges if u < v)
+    for one in (graph, store_of(nx.convert_node_labels_to_integers(graph, ordering="sorted"), tmp_path / "g.zarr")):
+        assert len(called(nx.dag_longest_path, one, weight=None)) == len(nx.dag_longest_path(graph))
+        assert called(nx.dag_longest_path_length, one, weight=None) == nx.dag_longest_path_length(graph)
+    lone = nx.empty_graph(3, create_using=nx.DiGraph)
+    assert (called(nx.dag_longest_path, lone), called(nx.dag_longest_path_length, lone)) == (nx.dag_longest_path(lone), 0)
+    assert called(nx.dag_longest_path, nx.DiGraph()) == []
+    assert called(nx.dag_longest_path_length, nx.DiGraph()) == 0
+    with pytest.raises(NotImplementedError):
+        called(nx.dag_longest_path, nx.DiGraph([(0, 1, {"weight": 2})]))
+    with pytest.raises(nx.NetworkXUnfeasible):
+        called(nx.dag_longest_path, nx.DiGraph([(0, 1), (1, 0)]))
+
+
 def test_a_graph_without_nodes(tmp_path):
     null = nx.Graph()
     assert called(nx.node_boundary, null, []) == set()
