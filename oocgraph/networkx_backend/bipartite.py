@@ -40,7 +40,7 @@ def _first_of_each(graph: Nodes, degrees: Array) -> list[Any]:
 
 
 def _coloured(graph: Nodes) -> Array:
-    colour = _colour(graph) if graph.num_edges else np.zeros(graph.degrees().size, np.int64)
+    colour = _colour(graph) if graph.num_edges else np.zeros(graph.num_own, np.int64)
     if colour is None:
         raise nx.NetworkXError("Graph is not bipartite.")
     return colour

@@ -73,7 +73,7 @@ def modularity(graph: Nodes, communities: Any, weight: Any = "weight", resolutio
     graph.charge(members=MEMBER_BYTES)
     group = _groups(graph, list(communities))
     if group is None:
-        raise NotAPartition(graph.graph, communities)
+        raise NotAPartition(getattr(graph.graph, "original", graph.graph), communities)
     if not graph.num_edges:
         raise ZeroDivisionError("division by zero")
     return find_modularity(graph.store, group, weight=column, resolution=resolution, resources=graph.resources)

@@ -42,6 +42,11 @@ class ConvertedNodes(Nodes):
         if not is_tiny(self.graph):
             super().charge(**vectors)
 
+    @property
+    def num_own(self) -> int:
+        """See `Nodes.num_own`."""
+        return len(self)
+
     def __contains__(self, node: Any) -> bool:
         return node in self.graph
 

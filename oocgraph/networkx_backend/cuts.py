@@ -25,7 +25,7 @@ class _Cut(NamedTuple):
 def _members(graph: Nodes, given: Any) -> tuple[Array, int]:
     """Return which nodes of own order are in a set, and how many nodes that has."""
     given = given if hasattr(given, "__len__") else list(given)
-    is_in = np.zeros(graph.degrees().size, np.bool_)
+    is_in = np.zeros(graph.num_own, np.bool_)
     is_in[_numbers(graph, given)] = True
     return is_in, len(given)
 
@@ -42,7 +42,7 @@ def _strengths(graph: Nodes, column: str | None) -> Array:
         return graph.degrees("out" if graph.is_directed else None)
     if not graph.is_directed and graph.num_self_loops:
         raise NotImplementedError("weights of undirected graphs with self-loops are not supported")
-    return graph.sums(np.ones(graph.degrees().size), column=column)
+    return graph.sums(np.ones(graph.num_own), column=column)
 
 
 def _whole(total: float, column: str | None) -> Any:

@@ -99,6 +99,11 @@ class Nodes(ABC):
     def __len__(self) -> int:
         return len(self.graph)
 
+    @property
+    @abstractmethod
+    def num_own(self) -> int:
+        """Number of nodes that own order has."""
+
     @abstractmethod
     def __contains__(self, node: Any) -> bool: ...
 

@@ -45,6 +45,11 @@ class StoreNodes(Nodes):
         """See `Nodes.store`."""
         return self.graph
 
+    @property
+    def num_own(self) -> int:
+        """See `Nodes.num_own`."""
+        return self.store.num_rows
+
     def __contains__(self, node: Any) -> bool:
         return node in self.graph
 
