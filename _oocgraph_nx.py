@@ -42,7 +42,7 @@ LABELS = (
     "Undirected graphs only."
 )
 
-PRODUCT = "Reads the edges once, of directed graphs and by weights up to three times: 72 bytes a vertex, and what a product takes."
+PRODUCT = "Reads the edges once, of directed graphs and by weights up to three times: 72 to 104 bytes a vertex, and what a product takes."
 
 COLOURS = "Components, one breadth-first search and a product: three passes over the edges, 72 bytes a vertex. Undirected graphs only."
 

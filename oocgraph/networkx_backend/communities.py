@@ -68,7 +68,7 @@ def fast_label_propagation_communities(graph: Nodes, weight: Any = None, seed: A
 @algorithm(refuse=undirected_only("communities"))
 def modularity(graph: Nodes, communities: Any, weight: Any = "weight", resolution: float = 1) -> float:
     """See `networkx.community.modularity`."""
-    column = graph.column_of(weight) or False
+    column = graph.column_of(weight)
     graph.leave_negative_weights()
     graph.charge(members=MEMBER_BYTES)
     group = _groups(graph, list(communities))
@@ -76,7 +76,10 @@ def modularity(graph: Nodes, communities: Any, weight: Any = "weight", resolutio
         raise NotAPartition(getattr(graph.graph, "original", graph.graph), communities)
     if not graph.num_edges:
         raise ZeroDivisionError("division by zero")
-    return find_modularity(graph.store, group, weight=column, resolution=resolution, resources=graph.resources)
+    found = find_modularity(graph.store, group, weight=column or False, resolution=resolution, resources=graph.resources)
+    if not found and column is not None and not graph.sums(np.ones(graph.num_own), column=column).any():
+        raise ZeroDivisionError("division by zero")
+    return found
 
 
 def _groups(graph: Nodes, sets: Sequence[Any]) -> Array | None:
@@ -84,7 +87,7 @@ def _groups(graph: Nodes, sets: Sequence[Any]) -> Array | None:
     are_arrays = all(isinstance(one, VertexSet) and isinstance(one.ids, np.ndarray) for one in sets)
     members = np.concatenate([one.ids for one in sets]) if sets and are_arrays else list(chain.from_iterable(sets))
     numbers = graph.stored_numbers_of(members)
-    if not len(members) == len(graph) == numbers.size:
+    if numbers.size != len(graph) or (numbers < -1).any():
         return None
     others, is_linked = {members[i] for i in np.flatnonzero(numbers < 0).tolist()}, numbers >= 0
     which, numbers = np.repeat(np.arange(len(sets)), [len(one) for one in sets])[is_linked], numbers[is_linked]

@@ -14,11 +14,11 @@ from oocgraph.kernels.grouping import join_ends, tree_order
 from oocgraph.memory import Budget
 from oocgraph.networkx_backend.graph import WEIGHT, ConvertedGraph
 from oocgraph.networkx_backend.nodes import Components, Nodes, TreeEdges
-from oocgraph.networkx_backend.tiny import is_tiny, load_once, strong_in_tiny
+from oocgraph.networkx_backend.tiny import is_tiny, load_once, rows_of, strong_in_tiny
 from oocgraph.results.base import VertexResult
 from oocgraph.results.bfs import BFSResult
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.vertices import VertexIds
+from oocgraph.store.vertices import ABSENT, VertexIds
 from oocgraph.types import Array
 
 
@@ -133,11 +133,17 @@ class ConvertedNodes(Nodes):
     def numbers_of(self, given: Iterable[Any]) -> Array:
         """See `Nodes.numbers_of`."""
         index = self.graph.index
-        return np.fromiter((index[node] for node in given if node in index), np.int64)
+        return np.fromiter((index.get(node, ABSENT) for node in given), np.int64)
 
     def stored_numbers_of(self, given: Iterable[Any]) -> Array:
         """See `Nodes.stored_numbers_of`."""
-        return VertexIds(self.store).vertices_of(self.numbers_of(given))
+        numbers = self.numbers_of(given)
+        numbers[numbers >= 0] = VertexIds(self.store).vertices_of(numbers[numbers >= 0])
+        return numbers
+
+    def has_whole(self, column: str | None) -> bool:
+        """See `Nodes.has_whole`."""
+        return column is None or self.graph.weights is None or self.graph.weights.dtype.kind == "i"
 
     def sums(self, values: Array, *, reverse: bool = False, column: str | None = None) -> Array:
         """See `Nodes.sums`."""
@@ -151,9 +157,10 @@ class ConvertedNodes(Nodes):
 
     def successors(self, ident: int, *, reverse: bool = False) -> Array:
         """See `Nodes.successors`."""
-        index, graph = self.graph.index, self.graph.original
-        adjacency = graph.pred if reverse and self.is_directed else graph.adj
-        return np.array([index[node] for node in adjacency[self._nodes[ident]]], np.int64)
+        if not is_tiny(self.graph) and reverse not in self.graph.rows:
+            Budget(self.resources.limit_bytes).reserve("rows", 40 * self.graph.near.size + 8 * len(self))
+        indptr, near, _ = rows_of(self.graph, reverse=reverse)
+        return near[indptr[ident] : indptr[ident + 1]].astype(np.int64)
 
     def nodes_of(self, ids: Array) -> list[Any]:
         """See `Nodes.nodes_of`."""

@@ -6,70 +6,101 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.networkx_backend.mixing import check_loops
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.networkx_backend.vertex_set import VertexSet
 from oocgraph.types import Array
 
-VECTOR_BYTES = 56
+VECTOR_BYTES = 72
 """Of a vertex: both sets, degrees, and the vectors of a product, in two orders."""
 
 
-class _Cut(NamedTuple):
-    """What is between two sets, and in each: edges by weight, the volume of both, and how many nodes they have."""
-
-    size: Any
-    volumes: tuple[Any, Any]
-    num_nodes: tuple[int, int]
+MOST_EXACT = 1 << 53
+"""Sums of integers that float64 holds."""
 
 
-def _members(graph: Nodes, given: Any) -> tuple[Array, int]:
-    """Return which nodes of own order are in a set, and how many nodes that has."""
-    given = given if hasattr(given, "__len__") else list(given)
-    is_in = np.zeros(graph.num_own, np.bool_)
-    is_in[_numbers(graph, given)] = True
-    return is_in, len(given)
+class _Set(NamedTuple):
+    """A set of nodes.
+
+    Attributes
+    ----------
+    is_in : (num_own,) bool
+        Which nodes of own order are in it.
+    often : (n,) int64
+        Own numbers, each as often as it was given.
+    num_given, num_nodes
+        How many nodes were given, and how many different ones of these the graph has.
+    """
+
+    is_in: Array
+    often: Array
+    num_given: int
+    num_nodes: int
 
 
-def _numbers(graph: Nodes, given: Any) -> Array:
-    """Return the own numbers of some nodes, without those that have no edges and none."""
+def _set_of(graph: Nodes, given: Any) -> _Set:
+    given = given if isinstance(given, VertexSet | np.ndarray) else list(given)
     numbers = graph.numbers_of(given)
-    return numbers[numbers >= 0]
+    is_in = np.zeros(graph.num_own, np.bool_)
+    is_in[numbers[numbers >= 0]] = True
+    members = list(given) if (numbers == -1).any() else []
+    alone = {members[i] for i in np.flatnonzero(numbers == -1).tolist()}
+    return _Set(is_in, numbers[numbers >= 0], len(numbers), int(is_in.sum()) + len(alone))
 
 
 def _strengths(graph: Nodes, column: str | None) -> Array:
     """Return the degrees, of a directed graph those of edges that begin at a node, by weight."""
     if column is None:
         return graph.degrees("out" if graph.is_directed else None)
-    if not graph.is_directed and graph.num_self_loops:
-        raise NotImplementedError("weights of undirected graphs with self-loops are not supported")
+    check_loops(graph)
     return graph.sums(np.ones(graph.num_own), column=column)
 
 
-def _whole(total: float, column: str | None) -> Any:
-    return int(total) if column is None else float(total)
+def _exact(graph: Nodes, total: float, column: str | None) -> Any:
+    """Return a sum of weights, an integer if these are."""
+    if not graph.has_whole(column):
+        return float(total)
+    if abs(total) >= MOST_EXACT:
+        raise NotImplementedError("sums of integers beyond 2 ** 53 are not exact")
+    return int(total)
 
 
-def _cut(graph: Nodes, S: Any, T: Any, weight: Any, *, with_volumes: bool = True) -> _Cut:
+class _Cut(NamedTuple):
+    """What is between two sets: edges by weight; of which column; and the sets."""
+
+    size: Any
+    column: str | None
+    first: _Set
+    second: _Set
+
+    def volumes(self, graph: Nodes) -> tuple[Any, Any]:
+        """Return the volume of both."""
+        strengths = _strengths(graph, self.column)
+        one, other = (_exact(graph, strengths[each.often].sum(), self.column) for each in (self.first, self.second))
+        return one, other
+
+
+def _cut(graph: Nodes, S: Any, T: Any, weight: Any) -> _Cut:
     """Find what is between two sets; where the second is None, between the first and all others."""
     graph.charge(sets=VECTOR_BYTES)
-    column = graph.column_of(weight)
-    first, num_first = _members(graph, S)
-    second, num_second = (~first, len(graph) - num_first) if T is None else _members(graph, T)
-    if (first & second).any():
+    column, first = graph.column_of(weight), _set_of(graph, S)
+    if T is None:
+        num_others = len(graph) - first.num_nodes
+        second = _Set(~first.is_in, np.flatnonzero(~first.is_in), num_others, num_others)
+    else:
+        second = _set_of(graph, T)
+    if (first.is_in & second.is_in).any():
         raise NotImplementedError("sets with nodes in common are not supported")
     ways = (False, True) if graph.is_directed else (False,)
-    size = sum(float(graph.sums(second.astype(np.float64), reverse=way, column=column)[first].sum()) for way in ways)
-    volumes: tuple[Any, Any] = (0, 0)
-    if with_volumes:
-        strengths = _strengths(graph, column)
-        volumes = _whole(strengths[first].sum(), column), _whole(strengths[second].sum(), column)
-    return _Cut(_whole(size, column), volumes, (num_first, num_second))
+    size = sum(float(graph.sums(second.is_in.astype(np.float64), reverse=way, column=column)[first.is_in].sum()) for way in ways)
+    return _Cut(_exact(graph, size, column), column, first, second)
 
 
 @algorithm()
 def cut_size(graph: Nodes, S: Any, T: Any = None, weight: Any = None) -> Any:
     """See `networkx.cut_size`."""
-    return _cut(graph, S, T, weight, with_volumes=False).size
+    return _cut(graph, S, T, weight).size
 
 
 @algorithm()
@@ -77,42 +108,43 @@ def volume(graph: Nodes, S: Any, weight: Any = None) -> Any:
     """See `networkx.volume`."""
     graph.charge(sets=VECTOR_BYTES)
     column = graph.column_of(weight)
-    return _whole(_strengths(graph, column)[_numbers(graph, S)].sum(), column)
+    return _exact(graph, _strengths(graph, column)[_set_of(graph, S).often].sum(), column)
 
 
 @algorithm()
 def normalized_cut_size(graph: Nodes, S: Any, T: Any = None, weight: Any = None) -> float:
     """See `networkx.normalized_cut_size`."""
-    size, (one, other), _ = _cut(graph, S, T, weight)
-    return float(size * (1 / one + 1 / other))
+    cut = _cut(graph, S, T, weight)
+    one, other = cut.volumes(graph)
+    return float(cut.size * (1 / one + 1 / other))
 
 
 @algorithm()
 def conductance(graph: Nodes, S: Any, T: Any = None, weight: Any = None) -> float:
     """See `networkx.conductance`."""
     cut = _cut(graph, S, T, weight)
-    return float(cut.size / min(cut.volumes))
+    return float(cut.size / min(cut.volumes(graph)))
 
 
 @algorithm()
 def edge_expansion(graph: Nodes, S: Any, T: Any = None, weight: Any = None) -> float:
     """See `networkx.edge_expansion`."""
-    cut = _cut(graph, S, T, weight, with_volumes=False)
-    return float(cut.size / min(cut.num_nodes))
+    cut = _cut(graph, S, T, weight)
+    return float(cut.size / min(cut.first.num_given, cut.second.num_given))
 
 
 @algorithm()
 def mixing_expansion(graph: Nodes, S: Any, T: Any = None, weight: Any = None) -> float:
     """See `networkx.mixing_expansion`."""
-    return float(_cut(graph, S, T, weight, with_volumes=False).size / (2 * graph.num_edges))
+    return float(_cut(graph, S, T, weight).size / (2 * graph.num_edges))
 
 
 @algorithm()
 def node_boundary(graph: Nodes, nbunch1: Any, nbunch2: Any = None) -> Any:
     """See `networkx.node_boundary`."""
     graph.charge(sets=VECTOR_BYTES)
-    inside, _ = _members(graph, nbunch1)
+    inside = _set_of(graph, nbunch1).is_in
     is_near = (graph.sums(inside.astype(np.float64), reverse=True) > 0) & ~inside
     if nbunch2 is not None:
-        is_near &= _members(graph, nbunch2)[0]
+        is_near &= _set_of(graph, nbunch2).is_in
     return graph.as_set(np.flatnonzero(is_near))

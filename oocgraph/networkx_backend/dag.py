@@ -24,6 +24,7 @@ def is_directed_acyclic_graph(nodes: Nodes) -> bool:
 
 def _found(nodes: Nodes) -> Any:
     """Find the generations; of each node the number of edges on the longest path to it."""
+    nodes.charge(generations=12)
     try:
         return find_generations(nodes.store, resources=nodes.resources)
     except ArgumentError as error:
@@ -33,7 +34,6 @@ def _found(nodes: Nodes) -> Any:
 def _generations(nodes: Nodes) -> Iterator[Any]:
     if not nodes.is_directed:
         raise nx.NetworkXError("Topological sort not defined on undirected graphs.")
-    nodes.charge(generations=12)
     found = _found(nodes)
     yield from nodes.in_groups(*groups(nodes.own(found, "generation"), found.num_generations), list(nodes.alone()))
 

@@ -81,8 +81,11 @@ def is_eulerian(nodes: Nodes) -> bool:
 @algorithm()
 def has_eulerian_path(nodes: Nodes, source: Any = None) -> bool:
     """See `networkx.has_eulerian_path`."""
-    if is_eulerian(nodes):
-        return True
+    return is_eulerian(nodes) or _has_open_path(nodes, source)
+
+
+def _has_open_path(nodes: Nodes, source: Any) -> bool:
+    """Return whether there is a path of all edges that ends elsewhere than it begins, at a source if one is given."""
     if source is not None and source not in nodes:
         raise KeyError(source)
     start = np.array([], np.int64) if source is None else nodes.numbers_of([source])
@@ -102,4 +105,4 @@ def has_eulerian_path(nodes: Nodes, source: Any = None) -> bool:
 @algorithm()
 def is_semieulerian(nodes: Nodes) -> bool:
     """See `networkx.is_semieulerian`."""
-    return has_eulerian_path(nodes) and not is_eulerian(nodes)
+    return not is_eulerian(nodes) and _has_open_path(nodes, None)

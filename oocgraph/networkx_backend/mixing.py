@@ -43,11 +43,22 @@ def _sums_and_strengths(graph: Nodes, source: str, target: str, weight: Any, way
     degrees = _degrees(graph, target).astype(np.float64)
     if column is None:
         return sum(graph.sums(degrees, reverse=way) for way in ways), _degrees(graph, source)  # type: ignore[return-value]
-    if not graph.is_directed and graph.num_self_loops:
-        raise NotImplementedError("weights of undirected graphs with self-loops are not supported")
+    check_loops(graph)
     vectors = np.stack([degrees, np.ones(degrees.size)], axis=1)
     found = {way: graph.sums(vectors, reverse=way, column=column) for way in {*ways, *_ways(graph, source)}}
     return sum(found[way][:, 0] for way in ways), sum(found[way][:, 1] for way in _ways(graph, source))  # type: ignore[return-value]
+
+
+def check_loops(graph: Nodes) -> None:
+    """Refuse weights where a self-loop's count twice.
+
+    Raises
+    ------
+    NotImplementedError
+        The graph is undirected, and has some.
+    """
+    if not graph.is_directed and graph.num_self_loops:
+        raise NotImplementedError("weights of undirected graphs with self-loops are not supported")
 
 
 def _ways(graph: Nodes, source: str) -> list[bool]:
@@ -77,10 +88,9 @@ def average_degree_connectivity(
     sums, strengths = _sums_and_strengths(graph, source, target, weight, ways)
     degrees, num_others = _degrees(graph, source), len(graph) - sums.size
     if nodes is not None:
-        chosen = graph.chosen(nodes)
-        numbers = graph.numbers_of(chosen)
-        numbers = numbers[numbers >= 0]
-        sums, strengths, degrees, num_others = sums[numbers], strengths[numbers], degrees[numbers], len(chosen) - numbers.size
+        numbers = graph.numbers_of([nodes] if nodes in graph else nodes)
+        num_others, numbers = int((numbers == -1).sum()), numbers[numbers >= 0]
+        sums, strengths, degrees = sums[numbers], strengths[numbers], degrees[numbers]
     kinds, kind = np.unique(degrees, return_inverse=True)
     total, norm = (np.bincount(kind, values, kinds.size).astype(np.float64) for values in (sums, strengths))
     found = dict(zip(kinds.tolist(), np.divide(total, norm, out=total, where=norm != 0).tolist(), strict=True))
@@ -89,7 +99,8 @@ def average_degree_connectivity(
 
 def _correlation(graph: Nodes, x: str, y: str) -> float:
     """Return the correlation of the degrees at both ends of the edges; NaN where all are the same at one end."""
-    _checked(graph, x, x=x, y=y) if graph.is_directed else None
+    if graph.is_directed and not {x, y} <= {"in", "out"}:
+        raise nx.NetworkXError(f"x and y are {x!r} and {y!r}; each must be 'in' or 'out'")
     graph.charge(degrees=VECTOR_BYTES)
     first, second = (_degrees(graph, kind).astype(np.float64) for kind in (x, y))
     if graph.is_directed:

@@ -283,11 +283,15 @@ class Nodes(ABC):
 
     @abstractmethod
     def numbers_of(self, given: Iterable[Any]) -> Array:
-        """Return the own numbers of those of some nodes that are in the graph, -1 where own order does not have one: (n,) int64."""
+        """Return the own number of each, -1 if own order does not have it, and -2 if it is no node: (n,) int64."""
 
     @abstractmethod
     def stored_numbers_of(self, given: Iterable[Any]) -> Array:
-        """Return the store numbers of those of some nodes that are in the graph, -1 where one has no edges: (n,) int64."""
+        """Return the store number of each, -1 if it has no edges, and -2 if it is no node: (n,) int64."""
+
+    @abstractmethod
+    def has_whole(self, column: str | None) -> bool:
+        """Return whether the weights of an edge column are integers; those of no column are."""
 
     @abstractmethod
     def sums(self, values: Array, *, reverse: bool = False, column: str | None = None) -> Array:

@@ -106,7 +106,7 @@ def shortest_path_length(nodes: Nodes, source: Any = None, target: Any = None, w
     return level
 
 
-@algorithm(unsupported=["weight", "method"])
+@algorithm(unsupported=["weight"])
 def all_shortest_paths(nodes: Nodes, source: Any, target: Any, weight: Any = None, method: str = "dijkstra") -> Iterator[list[Any]]:
     """See `networkx.all_shortest_paths`; the search goes from the target, and paths are made as they are asked for."""
     start = nodes.require(source, f"Source {source} not in G")

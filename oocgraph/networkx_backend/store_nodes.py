@@ -26,7 +26,7 @@ from oocgraph.store.in_memory import build_bytes, build_in_memory
 from oocgraph.store.input_order import to_input_order, to_store_order
 from oocgraph.store.layout import SELF_LOOPS, WEIGHT
 from oocgraph.store.scipy import row_degrees
-from oocgraph.store.vertices import VertexIds
+from oocgraph.store.vertices import ABSENT, VertexIds
 from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
 
 
@@ -145,20 +145,27 @@ class StoreNodes(Nodes):
             return sum((row_degrees(self.store, one).astype(np.int64) for one in groups), np.zeros(self.store.num_rows, np.int64))
         degree = row_degrees(self.store, "out").astype(np.int64)
         if self.store.attributes.num_self_loops:
-            degree[self.store.read(SELF_LOOPS)] += 1
+            np.add.at(degree, self.store.read(SELF_LOOPS), 1)  # there may be parallel ones
         return degree
 
     def numbers_of(self, given: Iterable[Any]) -> Array:
         """See `Nodes.numbers_of`."""
         chosen = given.ids if isinstance(given, VertexSet) else given if isinstance(given, np.ndarray) else list(given)
         try:
-            return self.ids.vertices_of(chosen)
-        except VertexNotFoundError:
-            return self.ids.vertices_of([node for node in chosen if node in self])
+            return self.ids.numbers_of(chosen)
+        except VertexNotFoundError:  # one is no id of this kind
+            own = [i for i, node in enumerate(chosen) if node in self]
+            numbers = np.full(len(chosen), ABSENT, np.int64)
+            numbers[own] = self.ids.numbers_of([chosen[i] for i in own])
+            return numbers
 
     def stored_numbers_of(self, given: Iterable[Any]) -> Array:
         """See `Nodes.stored_numbers_of`."""
         return self.numbers_of(given)
+
+    def has_whole(self, column: str | None) -> bool:
+        """See `Nodes.has_whole`."""
+        return column is None or np.dtype(self.store.attributes.columns[column]).kind in "biu"
 
     def sums(self, values: Array, *, reverse: bool = False, column: str | None = None) -> Array:
         """See `Nodes.sums`."""

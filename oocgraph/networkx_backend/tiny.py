@@ -95,7 +95,7 @@ def search_tiny(
     graph: ConvertedGraph, sources: Sequence[int], targets: Sequence[int], last_level: int | None, *, reverse: bool
 ) -> TinySearch:
     """Search breadth-first from some nodes, until all of the targets are found, if there are any."""
-    indptr, near, _ = _rows(graph, reverse=reverse)
+    indptr, near, _ = rows_of(graph, reverse=reverse)
     num_nodes = len(graph.nodes)
     limits = np.array([MAX_DEPTH_LIMIT if last_level is None else min(last_level, MAX_DEPTH_LIMIT), num_nodes, near.size], np.int64)
     called = explicit_rows(indptr), near, num_nodes, _distinct(sources), _distinct(targets), limits
@@ -112,7 +112,7 @@ def shortest_in_tiny(
     graph: ConvertedGraph, sources: Sequence[int], target: int | None, limit: float | None, *, reverse: bool
 ) -> TinySearch:  # fmt: skip
     """Find shortest paths from the nearest of some nodes by the weights of a graph that has some, none of them negative."""
-    indptr, near, weights = _rows(graph, reverse=reverse)
+    indptr, near, weights = rows_of(graph, reverse=reverse)
     is_integer = weights.dtype.kind == "i"
     unreached = SHORTEST["wide" if is_integer else "float"][1]
     distance, parent = np.full(len(graph.nodes), unreached), np.full(len(graph.nodes), no_parent(near.dtype), near.dtype)
@@ -136,7 +136,7 @@ def eccentricities_in_tiny(graph: ConvertedGraph, sources: Array, *, weighted: b
 
     `weighted`: by the weights of the graph, if it has any; else by the number of edges.
     """
-    indptr, near, weights = _rows(graph, reverse=False)
+    indptr, near, weights = rows_of(graph, reverse=False)
     weights = weights if weighted else np.ones(weights.size, np.int64)
     is_integer = weights.dtype.kind == "i"
     unreached = SHORTEST["wide" if is_integer else "float"][1]
@@ -150,7 +150,7 @@ def eccentricities_in_tiny(graph: ConvertedGraph, sources: Array, *, weighted: b
 
 def strong_in_tiny(graph: ConvertedGraph) -> tuple[Array, int]:
     """Find the strongly connected components: of each node the first of its component, and how many there are."""
-    indptr, near, _ = _rows(graph, reverse=False)
+    indptr, near, _ = rows_of(graph, reverse=False)
     n, kind = len(graph.nodes), near.dtype
     number = np.arange(n, dtype=kind)
     rest = Rest(np.array([n, near.size]), number, indptr[:-1], indptr[1:], near, number)
@@ -162,7 +162,7 @@ def strong_in_tiny(graph: ConvertedGraph) -> tuple[Array, int]:
     return first[component], roots.size
 
 
-def _rows(graph: ConvertedGraph, *, reverse: bool) -> tuple[Array, Array, Array]:
+def rows_of(graph: ConvertedGraph, *, reverse: bool) -> tuple[Array, Array, Array]:
     """Return where rows begin, neighbours and weights, which are ones where all edges weigh one."""
     kept = graph.rows.get(reverse)
     if kept is None:

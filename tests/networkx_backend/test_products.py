@@ -141,6 +141,51 @@ def test_sets_in_any_form_cut_the_same(tmp_path):
     assert nx.cut_size(store, iter([*some, 1_000_000]), {*graph} - {*some}) == nx.cut_size(graph, some)  # one is not in the graph
 
 
+def test_nodes_that_come_twice_or_are_none_count_as_networkx_counts_them(tmp_path):
+    graph = _weighted(nx.path_graph(6))
+    graph.add_node(6)
+    graph.add_node(7)
+    for one in (graph, store_of(graph, tmp_path / "g.zarr")):
+        for some in ([1, 1, 2, 2], [1, 2, 99, 98], [1, 6, 6, 2], ["a", 1, 6]):
+            for function in (nx.edge_expansion, nx.conductance, nx.volume, nx.cut_size, nx.normalized_cut_size):
+                for weight in (None, "weight"):
+                    found = called(function, one, some, weight=weight)
+                    assert found == pytest.approx(function(graph, some, weight=weight)), (function.__name__, some)
+                    assert type(found) is type(function(graph, some, weight=weight))
+        given = [1, 1], [2, 3, 4, 5]
+        assert called(nx.conductance, one, *given) == pytest.approx(nx.conductance(graph, *given))
+        assert called(nx.average_degree_connectivity, one, nodes=[1, 1, 0, 6, 6, 99]) == pytest.approx(
+            nx.average_degree_connectivity(graph, nodes=[1, 1, 0, 6, 6, 99])
+        )
+
+
+def test_sums_of_integers_are_exact_or_left_to_networkx():
+    graph = nx.path_graph(4)
+    nx.set_edge_attributes(graph, 2**55 + 1, "weight")
+    for function in (nx.volume, nx.cut_size):
+        with pytest.raises(NotImplementedError):
+            called(function, graph, [0, 1], weight="weight")
+
+
+def test_parallel_self_loops_count_each(tmp_path):
+    edges = [(0, 0), (0, 0), (0, 1)]
+    oocgraph.build_csr(edges, tmp_path / "g.zarr", duplicates="keep", keep_self_loops=True)
+    store, graph = oocgraph.open_graph(tmp_path / "g.zarr"), nx.MultiGraph(edges)
+    assert nx.volume(store, [0]) == nx.volume(graph, [0]) == 5
+    assert nx.has_eulerian_path(store) == nx.has_eulerian_path(graph)
+    assert dict(nx.degree_centrality(store)) == nx.degree_centrality(graph)
+
+
+def test_paths_are_those_of_the_graph_as_it_was(tmp_path):
+    graph = nx.grid_2d_graph(3, 3)
+    paths = called(nx.all_shortest_paths, graph, (0, 0), (2, 2))
+    asked = nx.all_shortest_paths(graph, (0, 0), (2, 2), backend="oocgraph")
+    first = next(asked)
+    graph.remove_node((1, 2))
+    graph.add_edge((0, 0), "new")
+    assert [first, *asked] == paths
+
+
 def test_sets_that_overlap_are_left_to_networkx():
     graph = nx.complete_graph(6)
     with pytest.raises(NotImplementedError):
@@ -273,3 +318,11 @@ def test_a_graph_without_nodes(tmp_path):
             called(function, null)
     with pytest.raises(ZeroDivisionError):
         called(nx.conductance, null, [])
+
+
+def test_weights_that_are_all_zero_have_no_modularity(tmp_path):
+    graph = nx.path_graph(5)
+    nx.set_edge_attributes(graph, 0, "weight")
+    for one in (graph, store_of(graph, tmp_path / "g.zarr")):
+        with pytest.raises(ZeroDivisionError):
+            called(nx.community.modularity, one, [[0, 1], [2, 3, 4]])
