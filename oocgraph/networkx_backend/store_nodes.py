@@ -145,7 +145,8 @@ class StoreNodes(Nodes):
             return sum((row_degrees(self.store, one).astype(np.int64) for one in groups), np.zeros(self.store.num_rows, np.int64))
         degree = row_degrees(self.store, "out").astype(np.int64)
         if self.store.attributes.num_self_loops:
-            np.add.at(degree, self.store.read(SELF_LOOPS), 1)  # there may be parallel ones
+            for _, loops in self.store.array(SELF_LOOPS).blocks(BLOCK_IDS):
+                np.add.at(degree, loops, 1)  # there may be parallel ones
         return degree
 
     def numbers_of(self, given: Iterable[Any]) -> Array:
