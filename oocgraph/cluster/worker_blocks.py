@@ -24,8 +24,8 @@ from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
 from oocgraph.cluster.worker import Resident
 from oocgraph.cluster.worker_steps import Hop, Steps, Taken
 from oocgraph.engine.blocks import AGENDA_ARRAYS, BlockEngine, EdgeError, Work, clear
-from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, carve
-from oocgraph.exchange.windows import MemberLostError, WindowClosedError
+from oocgraph.exchange.shared_memory import MemberLostError, MemoryAddress, SharedMemory, carve
+from oocgraph.exchange.windows import WindowClosedError
 from oocgraph.kernels.blocks import Agenda, is_quiet
 from oocgraph.kernels.relax import Loop, Values
 from oocgraph.memory import Budget, device_bytes_read

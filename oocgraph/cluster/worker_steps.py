@@ -17,7 +17,8 @@ from oocgraph.cluster.specs import LeftError, StateLostError
 from oocgraph.cluster.worker_windows import Group
 from oocgraph.errors import ClusterError
 from oocgraph.exchange.encoding import decode, encode
-from oocgraph.exchange.windows import Channel, MemberLostError, WindowClosedError
+from oocgraph.exchange.shared_memory import MemberLostError
+from oocgraph.exchange.windows import Channel, WindowClosedError
 from oocgraph.types import Array
 
 START_SECONDS = 1.0

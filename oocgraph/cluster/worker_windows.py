@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, StateLostError
 from oocgraph.compiled.windows import publish_word, read_word
-from oocgraph.exchange.shared_memory import MemoryAddress, began_at
+from oocgraph.exchange.shared_memory import MemberLostError, MemoryAddress, began_at
 from oocgraph.exchange.windows import (
     LOOK_SECONDS,
     Channel,
-    MemberLostError,
     Window,
     WindowClosedError,
     load_window_kernels,
@@ -121,8 +120,10 @@ class WorkerWindows:
         if address not in there.others:
             try:
                 there.others[address] = Window.open(address, there.num_members)
+            except MemberLostError as error:
+                raise StateLostError(str(error)) from error
             except OSError as error:
-                raise StateLostError(f"process {address.pid} is gone, or its memory cannot be mapped ({error.strerror})") from error
+                raise StateLostError(f"the memory of process {address.pid} cannot be mapped ({error.strerror})") from error
         return there.others[address]
 
     def abort(self, name: str) -> None:

@@ -21,6 +21,10 @@ LINE_BYTES = 64
 """Of a cache line; the first one has the token."""
 
 
+class MemberLostError(ClusterError):
+    """Another process is gone, or what it has had in memory."""
+
+
 class MemoryAddress(NamedTuple):
     """Where memory is.
 
@@ -108,12 +112,15 @@ class SharedMemory:
 
         Raises
         ------
+        MemberLostError
+            The process is gone, it has given its memory back, or what is there is another file.
         OSError
-            The process is gone, or may not be looked into.
-        ClusterError
-            What is there is another file.
+            The process may not be looked into.
         """
-        fd = os.open(f"/proc/{address.pid}/fd/{address.fd}", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fd = os.open(f"/proc/{address.pid}/fd/{address.fd}", os.O_RDWR | os.O_CLOEXEC)
+        except (FileNotFoundError, ProcessLookupError) as error:
+            raise MemberLostError(f"process {address.pid} is gone, or has given its memory back") from error
         try:
             if os.fstat(fd).st_size == address.num_bytes:
                 found = cls(fd, address)
@@ -121,7 +128,7 @@ class SharedMemory:
                     return found
         finally:
             os.close(fd)
-        raise ClusterError(f"process {address.pid} has another file in the place of its memory")
+        raise MemberLostError(f"process {address.pid} has another file in the place of its memory")
 
     def forget_pages(self) -> None:
         """Take the pages that this process has touched out of its memory; what they hold stays, and comes back when it is touched."""

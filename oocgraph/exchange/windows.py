@@ -39,7 +39,7 @@ from oocgraph.compiled.load import load_kernels
 from oocgraph.compiled.shared_work import WORDS
 from oocgraph.compiled.windows import ABORTED, LATE, await_word, claim_word, publish_word, read_word
 from oocgraph.errors import ClusterError
-from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, began_at
+from oocgraph.exchange.shared_memory import MemberLostError, MemoryAddress, SharedMemory, began_at
 from oocgraph.exchange.shared_work import Board, load_board_kernels
 from oocgraph.types import Array
 
@@ -78,10 +78,6 @@ _NOTHING: Mapping[int, Array] = {}
 
 class WindowClosedError(ClusterError):
     """The group has been told to end."""
-
-
-class MemberLostError(ClusterError):
-    """The process of another member is gone."""
 
 
 def slot_bytes_of(num_members: int) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 import oocgraph
 from oocgraph.cluster.parts import PartitionedClusterRuntime
 from oocgraph.cluster.searches import ClusterRuntime
+from oocgraph.cluster.worker_blocks import BlockShare
 from oocgraph.cluster.worker_forest import Phase
 from oocgraph.config import setting
 from oocgraph.partition.check import check_partitions
@@ -26,6 +29,19 @@ __all__ = ["cluster"]
 EIGHT_ITERATIONS = {"tol": 0, "max_iter": 8}
 
 _numbers = itertools.count()
+
+
+def miss_memory_once():
+    """Have a share find no file where the first one has its memory, once."""
+    there = os.open
+
+    def missing(path, *arguments, **options):
+        if sys._getframe(2).f_code is BlockShare.work.__code__:
+            os.open = there
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return there(path, *arguments, **options)
+
+    os.open = missing
 
 
 @pytest.fixture
@@ -164,6 +180,13 @@ class TestCores(ClusterContract):
         np.testing.assert_array_equal(
             found.core_number, oocgraph.core_numbers(store, resources=oocgraph.Resources(client=False)).core_number
         )
+
+
+    def test_memory_is_gone_before_all_have_mapped_it(self, cluster, kron, tmp_path):
+        """The process that has made it has ended, of which nobody knows yet."""
+        with self.opened(kron[0], cluster.client, tmp_path) as compute:
+            cluster.client.run(miss_memory_once)
+            self.check(kron[0], compute())
 
 
 @pytest.mark.usefixtures("messages")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from oocgraph.compiled.windows import publish_word
 from oocgraph.errors import ClusterError
-from oocgraph.exchange.shared_memory import began_at
+from oocgraph.exchange.shared_memory import MemberLostError, began_at
 from oocgraph.exchange.windows import LEAST_SLOT_BYTES, Channel, Window, WindowClosedError, slot_bytes_of, stamp_of, window_bytes
 from tests import forks
 from tests.processes import PATIENCE_SECONDS
@@ -252,7 +252,7 @@ def test_another_file_in_the_place_of_a_window(tmp_path):
         Window.open(window.address._replace(fd=file.fileno()), 2)
     address = window.address
     window.close()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(MemberLostError, match="has given its memory back"):
         Window.open(address, 2)
 
 
