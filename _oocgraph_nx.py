@@ -44,6 +44,8 @@ LABELS = (
 
 PRODUCT = "Reads the edges once, of directed graphs and by weights up to three times: 72 to 104 bytes a vertex, and what a product takes."
 
+BICONNECTED = "One pass over the edges: 23 bytes a vertex, and up to 44 for what is returned. Undirected graphs only."
+
 COLOURS = "Components, one breadth-first search and a product: three passes over the edges, 72 bytes a vertex. Undirected graphs only."
 
 SUBGRAPH = " Returns a graph in memory, whose edges must fit in the budget."
@@ -53,6 +55,7 @@ COSTS = {
     "all_shortest_paths": SEARCH + " Paths are made as they are asked for, of the neighbours of their nodes. By the number of edges only.",
     "ancestors": SEARCH,
     "approximate_diameter": "Two breadth-first searches, of a directed graph four: about 9 bytes a vertex.",
+    "articulation_points": BICONNECTED,
     "asyn_lpa_communities": LABELS,
     "average_clustering": TRIANGLES,
     "average_degree_connectivity": PRODUCT,
@@ -66,8 +69,10 @@ COSTS = {
     "bfs_predecessors": TREE,
     "bfs_successors": TREE,
     "bfs_tree": TREE + SUBGRAPH,
+    "biconnected_components": BICONNECTED,
     "bidirectional_dijkstra": SHORTEST,
     "bidirectional_shortest_path": SEARCH,
+    "bridges": BICONNECTED + " From root, a breadth-first search, too.",
     "center": ALL,
     "closeness_centrality": ALL + " One search for one node.",
     "clustering": TRIANGLES,
@@ -95,11 +100,13 @@ COSTS = {
     "global_efficiency": ALL,
     "harmonic_centrality": ALL,
     "harmonic_diameter": ALL,
+    "has_bridges": BICONNECTED,
     "has_eulerian_path": COMPONENTS,
     "has_path": SEARCH + " It ends when the target is found.",
     "hits": f"{ITERATION} twice: 24 bytes a vertex.",
     "in_degree_centrality": DEGREES,
     "is_arborescence": COMPONENTS,
+    "is_biconnected": BICONNECTED,
     "is_bipartite": COLOURS,
     "is_branching": COMPONENTS,
     "is_connected": COMPONENTS,

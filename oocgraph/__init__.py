@@ -33,6 +33,7 @@ from oocgraph.errors import (
 if TYPE_CHECKING:
     from oocgraph.algorithms.betweenness import betweenness_centrality
     from oocgraph.algorithms.bfs import bfs
+    from oocgraph.algorithms.biconnected import biconnected_components
     from oocgraph.algorithms.closeness import closeness_centrality, harmonic_centrality
     from oocgraph.algorithms.components import connected_components
     from oocgraph.algorithms.condensation import condensation
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from oocgraph.plan.forecast import BFSPlan
     from oocgraph.resources import Resources
     from oocgraph.results.bfs import BFSResult
+    from oocgraph.results.biconnected import BiconnectedResult
     from oocgraph.results.centrality import BetweennessResult, EigenvectorResult, HitsResult, KatzResult
     from oocgraph.results.communities import LabelPropagationResult, LouvainResult
     from oocgraph.results.components import ComponentsResult
@@ -98,6 +100,7 @@ __all__ = [
     "BFSPlan",
     "BFSResult",
     "BetweennessResult",
+    "BiconnectedResult",
     "BudgetError",
     "CSRStore",
     "CheckReport",
@@ -156,6 +159,7 @@ __all__ = [
     "balanced_partition",
     "betweenness_centrality",
     "bfs",
+    "biconnected_components",
     "build_csr",
     "check_store",
     "closeness_centrality",
@@ -237,6 +241,7 @@ _HOMES = {
     "Resources": "oocgraph.resources",
     "Runtime": "oocgraph.algorithms.runtimes",
     "SSSPResult": "oocgraph.results.paths",
+    "BiconnectedResult": "oocgraph.results.biconnected",
     "SpanningForestResult": "oocgraph.results.spanning",
     "StrongComponentsResult": "oocgraph.results.strong",
     "TrianglesResult": "oocgraph.results.triangles",
@@ -267,6 +272,7 @@ _HOMES = {
     "label_propagation": "oocgraph.algorithms.label_propagation",
     "louvain": "oocgraph.algorithms.louvain",
     "merge_graphs": "oocgraph.ingest.append",
+    "biconnected_components": "oocgraph.algorithms.biconnected",
     "minimum_spanning_forest": "oocgraph.algorithms.spanning",
     "multi_source_bfs": "oocgraph.algorithms.multi_source_bfs",
     "open_graph": "oocgraph.store.graph",

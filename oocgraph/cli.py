@@ -81,6 +81,7 @@ COMMANDS = {
     "components": "Find the connected components.",
     "personalized-pagerank": "Rank every vertex as each of some vertices sees it.",
     "spanning-forest": "Find a minimum spanning forest.",
+    "biconnected-components": "Find the biconnected components, and the bridges.",
     "scc": "Find the strongly connected components.",
     "condensation": "Build the graph of the strongly connected components.",
     "topological-generations": "Find the generations of a graph without cycles.",
@@ -98,7 +99,7 @@ MODULES = {
     **dict.fromkeys(
         (
             "hits", "katz", "eigenvector", "betweenness", "closeness", "harmonic", "eccentricity", "personalized-pagerank",
-            "spanning-forest", "scc", "topological-generations", "label-propagation", "louvain", "triangles",
+            "spanning-forest", "biconnected-components", "scc", "topological-generations", "label-propagation", "louvain", "triangles",
         ),
         "analyses",
     ),

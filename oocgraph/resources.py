@@ -147,6 +147,7 @@ CAPABILITIES = {
     "clustering": Capabilities(),
     "transitivity": Capabilities(),
     "minimum_spanning_forest": Capabilities(),
+    "biconnected_components": Capabilities(),
     "personalized_pagerank": Capabilities(cluster=True),
     "betweenness_centrality": Capabilities(),
     "multi_source_bfs": Capabilities(cluster=True),

@@ -49,7 +49,7 @@ ITERATIONS = ("--tol", "0", "--max-iter", "5")
 
 GRAPHS_OF = {
     ("scc", "condensation"): ("columns", "coded", "sinks", "gaps"),
-    ("triangles", "louvain", "label-propagation", "spanning-forest"): ("kron", "road", "names", "original"),
+    ("triangles", "louvain", "label-propagation", "spanning-forest", "biconnected-components"): ("kron", "road", "names", "original"),
     ("eccentricity", "diameter", "path"): ("road",),
     ("betweenness", "merge"): ("kron", "columns", "names", "coded", "original", "sinks", "gaps"),
 }
@@ -70,6 +70,7 @@ ANALYSES = {
     "eccentricity": ("--vertex", "ID"),
     "diameter": ("--max-searches", "4"),
     "spanning-forest": ("--unweighted",),
+    "biconnected-components": (),
     "label-propagation": ("--unweighted",),
     "louvain": ("--unweighted",),
     "triangles": (),

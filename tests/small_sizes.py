@@ -162,6 +162,8 @@ def answers(graph, peer, source, directed, labels, options):
     yield "clustering", lambda: oocgraph.clustering(graph, **options), lambda: nx.clustering(peer)
     weight = nx.minimum_spanning_tree(peer).size("weight")
     yield "forest", lambda: oocgraph.minimum_spanning_forest(graph, **options).total_weight, lambda: weight
+    bridges = sum(1 for _ in nx.bridges(peer))
+    yield "bridges", lambda: oocgraph.biconnected_components(graph, **options).num_bridges, lambda: bridges
     yield "labels", lambda: oocgraph.label_propagation(graph, **options).community, lambda: labels
     if nx.is_connected(peer):
         yield "eccentricity", lambda: oocgraph.eccentricity(graph, **options), lambda: nx.eccentricity(peer)

@@ -33,13 +33,14 @@ OTHERS = {name for name in oocgraph.__all__ if name[0].isupper()} | {
 """Names of what is no function on a graph, or returns what it has."""
 
 ON_UNDIRECTED = {
-    "bfs": call_of(0), "betweenness_centrality": call_of(k=4), "check_store": call_of(), "closeness_centrality": call_of(k=4),
-    "clustering": call_of(), "connected_components": call_of(), "core_numbers": call_of(), "diameter": call_of(max_searches=3),
-    "eccentricity": call_of([0, 1]), "eigenvector_centrality": call_of(max_iter=3, tol=0), "estimate": call_of(),
-    "harmonic_centrality": call_of([0, 1]), "hits": call_of(max_iter=3, tol=0), "katz_centrality": call_of(alpha=1e-3),
-    "label_propagation": call_of(), "louvain": call_of(), "minimum_spanning_forest": call_of(), "multi_source_bfs": call_of([0, 1, 2]),
-    "pagerank": call_of(), "personalized_pagerank": call_of([0, 1]), "plan_bfs": call_of(2), "shortest_path": call_of(0, 7),
-    "spmv": call_of(np.ones(NUM_VERTICES)), "sssp": call_of(0), "transitivity": call_of(), "triangles": call_of(),
+    "bfs": call_of(0), "betweenness_centrality": call_of(k=4), "biconnected_components": call_of(), "check_store": call_of(),
+    "closeness_centrality": call_of(k=4), "clustering": call_of(), "connected_components": call_of(), "core_numbers": call_of(),
+    "diameter": call_of(max_searches=3), "eccentricity": call_of([0, 1]), "eigenvector_centrality": call_of(max_iter=3, tol=0),
+    "estimate": call_of(), "harmonic_centrality": call_of([0, 1]), "hits": call_of(max_iter=3, tol=0),
+    "katz_centrality": call_of(alpha=1e-3), "label_propagation": call_of(), "louvain": call_of(), "minimum_spanning_forest": call_of(),
+    "multi_source_bfs": call_of([0, 1, 2]), "pagerank": call_of(), "personalized_pagerank": call_of([0, 1]), "plan_bfs": call_of(2),
+    "shortest_path": call_of(0, 7), "spmv": call_of(np.ones(NUM_VERTICES)), "sssp": call_of(0), "transitivity": call_of(),
+    "triangles": call_of(),
 }  # fmt: skip
 
 ON_DIRECTED = {

@@ -80,6 +80,7 @@ class Analysis:
 
 
 ANALYSES = {
+    "biconnected-components": Analysis("biconnected_components", count="num_components"),
     "betweenness": Analysis("betweenness_centrality", options=(("k", SOURCES),), per=SOURCES),
     "components": Analysis(
         "connected_components", count="num_components", read=_read_beside_planes, count_of_others="num_linked",

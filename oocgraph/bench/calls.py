@@ -15,6 +15,7 @@ import numpy as np
 
 from oocgraph.algorithms.betweenness import betweenness_centrality
 from oocgraph.algorithms.bfs import bfs
+from oocgraph.algorithms.biconnected import biconnected_components
 from oocgraph.algorithms.closeness import closeness_centrality, harmonic_centrality
 from oocgraph.algorithms.components import connected_components
 from oocgraph.algorithms.cores import core_numbers
@@ -74,6 +75,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "closeness_centrality": closeness_centrality, "harmonic_centrality": harmonic_centrality,
         "eccentricity": lambda g: eccentricity(g, [0, 9]), "diameter": diameter, "label_propagation": label_propagation, "louvain": louvain,
         "triangles": triangles, "clustering": clustering, "transitivity": transitivity, "minimum_spanning_forest": minimum_spanning_forest,
+        "biconnected_components": biconnected_components,
     }  # fmt: skip
     calls: dict[str, Callable[[], Any]] = {name: partial(function, graph) for name, function in on_graph.items()}
     calls |= {one.__name__: partial(one, directed) for one in (strongly_connected_components, is_directed_acyclic_graph)}

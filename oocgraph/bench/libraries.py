@@ -248,6 +248,12 @@ LIBRARIES: dict[str, dict[str, Callable[..., Library]]] = {
         "networkx": _networkx(lambda nx, graph, number: nx.betweenness_centrality(graph, k=min(number, len(graph)), seed=1)),
         "networkit": _networkit(lambda nk, graph, number: nk.centrality.EstimateBetweenness(graph, number, False, True).run()),
     },
+    "biconnected-components": {
+        "networkit": _networkit(
+            lambda nk, graph, _number: nk.components.BiconnectedComponents(graph).run(),
+            lambda _nk, _graph, found: found.numberOfComponents(),
+        ),
+    },
     "eigenvector": {"networkx": _networkx(lambda nx, graph, _number: nx.eigenvector_centrality(graph, max_iter=1000))},
     "hits": {"networkx": _networkx(lambda nx, graph, _number: nx.hits(graph, max_iter=1000))},  # by ARPACK
     "label-propagation": {"networkit": _networkit(lambda nk, graph, _number: nk.community.PLP(graph).run())},

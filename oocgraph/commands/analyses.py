@@ -117,6 +117,17 @@ spanning_forest = values_command(
     num_shown=None,
 )  # fmt: skip
 
+biconnected_components = values_command(
+    "biconnected-components", "biconnected_components",
+    """Find the biconnected components of the undirected graph store GRAPH, its articulation points and bridges.
+
+    --out has, of each vertex, the component above it in a forest of vertices and components (component, named after the smallest id below
+    it; a root has its own id), the vertex above that (parent), how many components it is in (components; of an articulation point several),
+    and whether the edge to the parent is a bridge. largest is how many vertices the largest component has.""",
+    "sweep and what follows it",
+    num_shown=None,
+)  # fmt: skip
+
 scc = values_command(
     "scc", "strongly_connected_components",
     """Find the strongly connected components of the directed graph store GRAPH.

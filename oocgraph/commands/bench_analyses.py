@@ -19,7 +19,17 @@ from oocgraph.commands.bench_options import (
 from oocgraph.commands.common import json_option, memory_option, threads_option
 from oocgraph.commands.pagerank import PRECISIONS
 
-NAMES = ("betweenness", "eigenvector", "hits", "label-propagation", "louvain", "scc", "spanning-forest", "triangles")
+NAMES = (
+    "betweenness",
+    "biconnected-components",
+    "eigenvector",
+    "hits",
+    "label-propagation",
+    "louvain",
+    "scc",
+    "spanning-forest",
+    "triangles",
+)
 
 
 @click.command("analysis")

@@ -49,7 +49,7 @@ ALL = (
 
 UNDIRECTED = (
     "eccentricity", "eigenvector_centrality", "diameter", "core_numbers", "label_propagation", "louvain", "triangles", "clustering",
-    "transitivity", "minimum_spanning_forest",
+    "transitivity", "minimum_spanning_forest", "biconnected_components",
 )  # fmt: skip
 
 DIRECTED = ("strongly_connected_components", "is_directed_acyclic_graph", "topological_generations")

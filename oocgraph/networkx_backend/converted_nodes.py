@@ -177,6 +177,13 @@ class ConvertedNodes(Nodes):
         if self.num_edges > 1 and (weights is None or np.unique(weights).size < weights.size) and not self.is_forest():
             raise NotImplementedError("edges of the same weight: NetworkX has its own choice among several spanning trees")
 
+    def order_of_edges(self, low: Array, high: Array) -> Array:
+        """See `Nodes.order_of_edges`: as nodes and their neighbours were added."""
+        keys = low * len(self) + high
+        order = np.argsort(keys)
+        of_graph = self.graph.source * len(self) + self.graph.target
+        return order[np.searchsorted(keys[order], of_graph[np.isin(of_graph, keys)])]
+
     def edges_of(self, tree: TreeEdges, *, data: bool) -> Iterator[Any]:
         """See `Nodes.edges_of`."""
         adjacency = self.graph.original.adj

@@ -14,8 +14,8 @@ from oocgraph.networkx_backend.registry import ALGORITHMS
 from oocgraph.store.graph import CSRStore
 
 TOPICS = (
-    "bipartite", "centrality", "clustering", "communities", "components", "cores", "cuts", "dag", "degrees", "distances", "link_prediction",
-    "mixing", "paths", "ranking", "traversal", "trees", "weighted",
+    "biconnected", "bipartite", "centrality", "clustering", "communities", "components", "cores", "cuts", "dag", "degrees",
+    "distances", "link_prediction", "mixing", "paths", "ranking", "traversal", "trees", "weighted",
 )  # fmt: skip
 """Modules that have the functions."""
 

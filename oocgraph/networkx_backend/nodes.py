@@ -16,6 +16,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import networkx as nx
+import numpy as np
 
 from oocgraph.lazy import cached_property
 from oocgraph.memory import Budget
@@ -235,6 +236,10 @@ class Nodes(ABC):
     def is_forest(self) -> bool:
         """Whether there is no cycle, whatever the direction of the edges."""
         return self.num_edges < len(self) and self.components().num_components == len(self) - self.num_edges
+
+    def order_of_edges(self, low: Array, high: Array) -> Array:
+        """Return in which order edges come in the graph, given own numbers of their ends, the smaller and the larger ones: (n,) int64."""
+        return np.lexsort((high, low))
 
     @abstractmethod
     def leave_negative_weights(self) -> None:

@@ -83,7 +83,8 @@ COMMON = {
 }
 UNDIRECTED = {
     "triangles": oocgraph.triangles, "clustering": oocgraph.clustering, "transitivity": oocgraph.transitivity,
-    "forest": oocgraph.minimum_spanning_forest, "labels": oocgraph.label_propagation, "louvain": oocgraph.louvain,
+    "forest": oocgraph.minimum_spanning_forest, "blocks": oocgraph.biconnected_components, "labels": oocgraph.label_propagation,
+    "louvain": oocgraph.louvain,
 }  # fmt: skip
 DIRECTED = {"strong components": oocgraph.strongly_connected_components, "is acyclic": oocgraph.is_directed_acyclic_graph}
 

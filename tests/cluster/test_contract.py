@@ -181,7 +181,6 @@ class TestCores(ClusterContract):
             found.core_number, oocgraph.core_numbers(store, resources=oocgraph.Resources(client=False)).core_number
         )
 
-
     def test_memory_is_gone_before_all_have_mapped_it(self, cluster, kron, tmp_path):
         """The process that has made it has ended, of which nobody knows yet."""
         with self.opened(kron[0], cluster.client, tmp_path) as compute:

@@ -1,0 +1,83 @@
+"""Biconnected components, articulation points and bridges, in the order of the graph's nodes, not in that of a search in depth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from oocgraph.algorithms.biconnected import biconnected_components as find_components
+from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
+from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.networkx_backend.searching import groups, search
+from oocgraph.networkx_backend.vertex_set import BLOCK_IDS
+from oocgraph.results.biconnected import BiconnectedResult
+from oocgraph.types import Array
+
+COMPONENT_BYTES, BRIDGE_BYTES = 44, 40
+"""Of a vertex: components, and their vertices in a list; both ends of bridges, as they are found and in order."""
+
+
+def _find(nodes: Nodes) -> BiconnectedResult:
+    if nodes.is_directed:
+        raise nx.NetworkXNotImplemented("not implemented for directed type")
+    return find_components(nodes.store, resources=nodes.resources)
+
+
+@algorithm()
+def biconnected_components(nodes: Nodes) -> Iterator[Any]:
+    """See `networkx.biconnected_components`."""
+    nodes.charge(members=COMPONENT_BYTES)
+    found = _find(nodes)
+    component, parent = nodes.own(found, "component").astype(np.int64), nodes.own(found, "parent")
+    del found
+    component[parent == np.arange(parent.size)] = -1  # roots are in those below them alone
+    order, ends = groups(component, component.size)
+    del component
+    above = parent[order[ends - 1]]
+    return nodes.in_sets(np.insert(order, ends, above), ends + np.arange(1, ends.size + 1))
+
+
+@algorithm()
+def is_biconnected(nodes: Nodes) -> bool:
+    """See `networkx.is_biconnected`."""
+    found = _find(nodes)
+    return bool(found.num_components == 1 and found.largest == len(nodes))
+
+
+@algorithm()
+def articulation_points(nodes: Nodes) -> Iterator[Any]:
+    """See `networkx.articulation_points`."""
+    nodes.charge(components=12)
+    return _labels(nodes, np.flatnonzero(nodes.own(_find(nodes), "components") > 1))
+
+
+def _labels(nodes: Nodes, numbers: Array) -> Iterator[Any]:
+    for start in range(0, numbers.size, BLOCK_IDS):
+        yield from nodes.label_list(numbers[start : start + BLOCK_IDS])
+
+
+@algorithm()
+def bridges(nodes: Nodes, root: Any = None) -> Iterator[Any]:
+    """See `networkx.bridges`."""
+    if root is not None:
+        nodes.require(root, f"Root node {root} is not in graph")
+    nodes.charge(bridges=BRIDGE_BYTES)
+    found = _find(nodes)
+    ends = np.flatnonzero(nodes.own(found, "bridge"))
+    others = nodes.own(found, "parent")[ends].astype(np.int64)
+    del found
+    if root is not None:
+        is_near = nodes.own(search(nodes, nodes.id_of(root)), "level")[ends] >= 0
+        ends, others = ends[is_near], others[is_near]
+    low, high = np.minimum(ends, others), np.maximum(ends, others)
+    order = nodes.order_of_edges(low, high)
+    return nodes.edges_of(TreeEdges(low[order], high[order], None, None), data=False)
+
+
+@algorithm()
+def has_bridges(nodes: Nodes, root: Any = None) -> bool:
+    """See `networkx.has_bridges`."""
+    return next(iter(bridges(nodes, root)), None) is not None
