@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -129,6 +130,18 @@ def effective_budget_bytes(requested: str | int | None) -> int:
 def limit_bytes_of(memory_budget: str | int | None) -> int:
     """Return the `effective_budget_bytes` of a call's parameter, whose default is the setting."""
     return effective_budget_bytes(settings().memory_budget if memory_budget is None else memory_budget)
+
+
+def least_budget(error: BudgetError) -> int:
+    """Return the budget that a refusal names, in bytes; 0 if it names none.
+
+    Examples
+    --------
+    >>> least_budget(BudgetError(enough_memory(59 << 20))) >> 20
+    67
+    """
+    named = re.search(r"at least\s+(\d+)M", str(error))
+    return int(named[1]) << 20 if named else 0
 
 
 def enough_memory(needed_bytes: int) -> str:

@@ -20,17 +20,16 @@ COMPONENT_BYTES, BRIDGE_BYTES = 44, 40
 """Of a vertex: components, and their vertices in a list; both ends of bridges, as they are found and in order."""
 
 
-def _find(nodes: Nodes) -> BiconnectedResult:
+def _find(nodes: Nodes, **vectors: int) -> BiconnectedResult:
     if nodes.is_directed:
         raise nx.NetworkXNotImplemented("not implemented for directed type")
-    return find_components(nodes.store, resources=nodes.resources)
+    return nodes.compute(lambda: find_components(nodes.store, resources=nodes.resources), **vectors)
 
 
 @algorithm()
 def biconnected_components(nodes: Nodes) -> Iterator[Any]:
     """See `networkx.biconnected_components`."""
-    nodes.charge(members=COMPONENT_BYTES)
-    found = _find(nodes)
+    found = _find(nodes, members=COMPONENT_BYTES)
     component, parent = nodes.own(found, "component").astype(np.int64), nodes.own(found, "parent")
     del found
     component[parent == np.arange(parent.size)] = -1  # roots are in those below them alone
@@ -50,8 +49,7 @@ def is_biconnected(nodes: Nodes) -> bool:
 @algorithm()
 def articulation_points(nodes: Nodes) -> Iterator[Any]:
     """See `networkx.articulation_points`."""
-    nodes.charge(components=12)
-    return _labels(nodes, np.flatnonzero(nodes.own(_find(nodes), "components") > 1))
+    return _labels(nodes, np.flatnonzero(nodes.own(_find(nodes, components=12), "components") > 1))
 
 
 def _labels(nodes: Nodes, numbers: Array) -> Iterator[Any]:
@@ -64,8 +62,7 @@ def bridges(nodes: Nodes, root: Any = None) -> Iterator[Any]:
     """See `networkx.bridges`."""
     if root is not None:
         nodes.require(root, f"Root node {root} is not in graph")
-    nodes.charge(bridges=BRIDGE_BYTES)
-    found = _find(nodes)
+    found = _find(nodes, bridges=BRIDGE_BYTES)
     ends = np.flatnonzero(nodes.own(found, "bridge"))
     others = nodes.own(found, "parent")[ends].astype(np.int64)
     del found

@@ -13,8 +13,8 @@ from oocgraph.networkx_backend.registry import algorithm, undirected_only
 from oocgraph.networkx_backend.searching import search
 from oocgraph.types import Array
 
-VECTOR_BYTES = 72
-"""Of a vertex: components and their first nodes, levels, and the vectors of a product, in two orders."""
+VECTOR_BYTES = 108
+"""Of a vertex: components and their first nodes, levels, the vectors of a product, in two orders, and what that takes."""
 
 _REFUSED = undirected_only("colours")
 

@@ -39,8 +39,7 @@ def _communities(nodes: Nodes, find: Callable[..., Any], weight: Any, seed: Any,
         seed = (random if seed is None else seed).randrange(NUM_SEEDS)  # NetworkX makes a generator of a seed
     column = nodes.column_of(weight) or False
     nodes.leave_negative_weights()
-    nodes.charge(members=12)
-    found = find(nodes.store, seed=seed, weight=column, resources=nodes.resources, **options)
+    found = nodes.compute(lambda: find(nodes.store, seed=seed, weight=column, resources=nodes.resources, **options), members=12)
     Budget(nodes.resources.limit_bytes).reserve("sets of communities", SET_BYTES * found.num_communities)
     return list(sets_of(nodes, nodes.own(found, "community")))
 
@@ -84,8 +83,9 @@ def modularity(graph: Nodes, communities: Any, weight: Any = "weight", resolutio
 
 def _groups(graph: Nodes, sets: Sequence[Any]) -> Array | None:
     """Return the store number that the community of each vertex is named after; None unless each node is in one of the sets."""
-    are_arrays = all(isinstance(one, VertexSet) and isinstance(one.ids, np.ndarray) for one in sets)
-    members = np.concatenate([one.ids for one in sets]) if sets and are_arrays else list(chain.from_iterable(sets))
+    ids = [one.ids if isinstance(one, VertexSet) else one for one in sets]
+    are_arrays = bool(ids) and all(isinstance(one, np.ndarray) for one in ids)
+    members = np.concatenate(ids) if are_arrays else list(chain.from_iterable(sets))
     numbers = graph.stored_numbers_of(members)
     if numbers.size != len(graph) or (numbers < -1).any():
         return None

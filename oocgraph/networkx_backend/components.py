@@ -15,8 +15,7 @@ from oocgraph.networkx_backend.searching import search, sets_of
 
 def _sets(nodes: Nodes, find: Callable[[], Components]) -> Iterator[Any]:
     """Iterate over the components that a function finds, as sets."""
-    nodes.charge(members=12)
-    yield from sets_of(nodes, find().component)
+    yield from sets_of(nodes, nodes.compute(find, members=12).component)
 
 
 def _is_whole(nodes: Nodes, num_components: int) -> bool:

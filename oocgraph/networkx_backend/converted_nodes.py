@@ -37,10 +37,10 @@ class ConvertedNodes(Nodes):
         """See `Nodes.store`."""
         return self.graph.store
 
-    def charge(self, **vectors: int) -> None:
+    def charge(self, following_budget: int = 0, /, **vectors: int) -> None:
         """See `Nodes.charge`; what a tiny graph takes is within what every call is allowed."""
         if not is_tiny(self.graph):
-            super().charge(**vectors)
+            super().charge(following_budget, **vectors)
 
     @property
     def num_own(self) -> int:

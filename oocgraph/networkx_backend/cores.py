@@ -13,6 +13,9 @@ from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
 from oocgraph.types import Array
 
+NEIGHBOUR_BYTES = 88
+"""Of a vertex: its core number, the vectors of a product, in two orders, and what that takes."""
+
 
 def _cores(nodes: Nodes) -> Any:
     if nodes.store.attributes.num_self_loops:
@@ -26,13 +29,21 @@ def _empty(given: Mapping[str, Any]) -> str | None:
     return None if len(given["G"]) else "a graph without nodes has no cores"
 
 
-def _part(nodes: Nodes, k: int | None, is_in: Callable[[Array, int], Any], *, below: int = 0) -> Any:
-    """Return the subgraph of the nodes that `is_in` chooses by their core numbers and k, by default the largest one less `below`."""
-    found = _cores(nodes)
+def _part(
+    nodes: Nodes, k: int | None, is_in: Callable[[Array, int], Any], *, below: int = 0, is_counted: bool = False
+) -> Any:  # fmt: skip
+    """Return the subgraph of the nodes that `is_in` chooses by their core numbers and k, by default the largest one less `below`.
+
+    `is_counted`: of these, the ones with k neighbours whose core numbers are k or more.
+    """
+    found = nodes.compute(lambda: _cores(nodes), neighbours=NEIGHBOUR_BYTES if is_counted else 0)
     number = nodes.own(found, "core_number")
     chosen = found.degeneracy - below if k is None else k
     others = list(nodes.alone()) if is_in(np.zeros(1, np.int64), chosen)[0] else ()
-    return nodes.subgraph(np.flatnonzero(is_in(number, chosen)), others)
+    is_chosen = is_in(number, chosen)
+    if is_counted:
+        is_chosen &= nodes.sums((number >= chosen).astype(np.float64)) == chosen
+    return nodes.subgraph(np.flatnonzero(is_chosen), others)
 
 
 @algorithm()
@@ -56,14 +67,7 @@ def k_shell(nodes: Nodes, k: int | None = None, core_number: Any = None) -> Any:
 @algorithm(unsupported=["core_number"], refuse=_empty)
 def k_corona(nodes: Nodes, k: int, core_number: Any = None) -> Any:
     """See `networkx.k_corona`; of a store, a graph of oocgraph in memory."""
-    nodes.charge(neighbours=32)
-
-    def is_in(number: Array, k: int) -> Any:
-        if number.size == 1 and len(nodes) > 1:
-            return number == k  # a node without edges
-        return (number == k) & (nodes.sums((number >= k).astype(np.float64)) == k)
-
-    return _part(nodes, k, is_in)
+    return _part(nodes, k, lambda number, k: number == k, is_counted=True)
 
 
 @algorithm(unsupported=["core_number"], refuse=_empty)

@@ -24,9 +24,8 @@ def is_directed_acyclic_graph(nodes: Nodes) -> bool:
 
 def _found(nodes: Nodes) -> Any:
     """Find the generations; of each node the number of edges on the longest path to it."""
-    nodes.charge(generations=12)
     try:
-        return find_generations(nodes.store, resources=nodes.resources)
+        return nodes.compute(lambda: find_generations(nodes.store, resources=nodes.resources), generations=12)
     except ArgumentError as error:
         raise nx.NetworkXUnfeasible(f"Graph contains a cycle or graph changed during iteration: {error}") from error
 

@@ -16,8 +16,9 @@ from oocgraph.types import Array
 GROUPS = {"out": "out", "in": "in", "in+out": None}
 """Lists whose lengths are added, by the name that NetworkX has for degrees."""
 
-VECTOR_BYTES, WEIGHT_BYTES = 72, 32
-"""Of a vertex: degrees, vectors that are multiplied, in two orders, and what comes of them; and of the other vector that weights take."""
+VECTOR_BYTES, WEIGHT_BYTES, MEAN_BYTES = 72, 32, 16
+"""Of a vertex: degrees, vectors that are multiplied, in two orders, and what comes of them; of the other vector that weights take; and of
+degrees from which their mean is taken."""
 
 
 def _checked(graph: Nodes, default: str, **given: str) -> None:
@@ -101,7 +102,7 @@ def _correlation(graph: Nodes, x: str, y: str) -> float:
     """Return the correlation of the degrees at both ends of the edges; NaN where all are the same at one end."""
     if graph.is_directed and not {x, y} <= {"in", "out"}:
         raise nx.NetworkXError(f"x and y are {x!r} and {y!r}; each must be 'in' or 'out'")
-    graph.charge(degrees=VECTOR_BYTES)
+    graph.charge(degrees=VECTOR_BYTES + MEAN_BYTES)
     first, second = (_degrees(graph, kind).astype(np.float64) for kind in (x, y))
     if graph.is_directed:
         ends = [graph.degrees("out"), graph.degrees("in")]

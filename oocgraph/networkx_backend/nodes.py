@@ -11,19 +11,23 @@ Functions compute with arrays that have a value of each vertex in the graph's ow
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import networkx as nx
 import numpy as np
 
+from oocgraph.errors import BudgetError
 from oocgraph.lazy import cached_property
-from oocgraph.memory import Budget
+from oocgraph.memory import SPARE_BYTES, Budget, least_budget
 from oocgraph.resources import Resources
 from oocgraph.results.base import VertexResult
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array, DeviceKind
+
+Found = TypeVar("Found")
 
 
 class TreeEdges(NamedTuple):
@@ -273,8 +277,40 @@ class Nodes(ABC):
     def new_graph(self, nodes: Iterable[Any], source: Array, target: Array) -> Any:
         """Return a directed graph of some nodes, and of edges by the own numbers of their ends."""
 
-    def charge(self, **vectors: int) -> None:
+    def compute(self, find: Callable[[], Found], **vectors: int) -> Found:
+        """Return what `find` does, if there is room for what comes of it, as `charge` has it.
+
+        Raises
+        ------
+        BudgetError
+            There is none; the message names a budget that works for `find`, too.
+        """
+        try:
+            self.charge(**vectors)
+        except BudgetError:
+            self.charge(self._least_of(find), **vectors)
+        return find()
+
+    def _least_of(self, find: Callable[[], Any]) -> int:
+        """Return the least budget that a function names: it is called with one that is too small for anything."""
+        resources, self.resources = self.resources, replace(self.resources, memory_budget=1)
+        try:
+            find()
+        except BudgetError as error:
+            return least_budget(error)
+        finally:
+            self.resources = resources
+        return 0
+
+    def charge(self, following_budget: int = 0, /, **vectors: int) -> None:
         """Refuse what a function is going to hold beside the result, in bytes for each vertex, if there is no room for it.
+
+        Parameters
+        ----------
+        following_budget
+            What the function needs at another time: a refusal names as much.
+        **vectors
+            Bytes for each vertex, by name.
 
         Raises
         ------
@@ -282,6 +318,7 @@ class Nodes(ABC):
             There is none; the message names a budget that works.
         """
         budget = Budget(self.resources.limit_bytes)
+        budget.following_bytes = max(0, following_budget - SPARE_BYTES - budget.baseline_bytes)
         with budget.all_or_none():
             for name, num_bytes in vectors.items():
                 budget.reserve(name.replace("_", " "), num_bytes * len(self))

@@ -31,8 +31,8 @@ def _source(nodes: Nodes, source: Any) -> Any:
 
 def _tree(nodes: Nodes, source: Any, depth_limit: Any, *, reverse: bool = False) -> tuple[Array, Array]:
     """Return parents and children of the edges of a search tree, own numbers in breadth-first order."""
-    nodes.charge(search_tree=24)
-    found = search(nodes, _source(nodes, source), cutoff=depth_limit, reverse=reverse)
+    start = _source(nodes, source)
+    found = nodes.compute(lambda: search(nodes, start, cutoff=depth_limit, reverse=reverse), search_tree=24)
     parent = nodes.own(found, "parent")
     children = tree_order(parent, nodes.own(found, "level") >= 0)[1:]
     return parent[children], children
@@ -95,8 +95,7 @@ def _layers(nodes: Nodes, sources: Any) -> Iterator[Any]:
     ids = [nodes.require(source, f"The node {source} is not in the graph.", nx.NetworkXError) for source in given]
     if not ids:
         return
-    nodes.charge(layers=8)
-    found = search(nodes, ids)
+    found = nodes.compute(lambda: search(nodes, ids), layers=8)
     yield from nodes.in_groups(*groups(nodes.own(found, "level"), found.depth + 1), nodes.alone_in(found))
 
 

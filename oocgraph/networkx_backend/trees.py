@@ -11,7 +11,12 @@ import numpy as np
 from oocgraph.algorithms.spanning import minimum_spanning_forest
 from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
 from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.networkx_backend.store_nodes import StoreNodes
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.in_memory import build_bytes
+
+FOREST_BYTES = 56
+"""Of a vertex: ends and weights of the forest's edges, as they are found and in order."""
 
 ALGORITHMS = ("kruskal", "prim", "boruvka")
 """What NetworkX has to find spanning trees by; here the rounds are Boruvka's."""
@@ -62,14 +67,19 @@ def _refusal_of_edges(given: Mapping[str, Any]) -> str | None:
     return _refusal(given)
 
 
-def _forest(nodes: Nodes, weight: Any, *, maximum: bool = False) -> TreeEdges:
-    """Return the edges of a minimum spanning forest, by ascending weight, or of a maximum one, by descending weight."""
+def _forest(nodes: Nodes, weight: Any, *, maximum: bool = False, is_built: bool = False) -> TreeEdges:
+    """Return the edges of a minimum spanning forest, by ascending weight, or of a maximum one, by descending weight.
+
+    `is_built` tells that a graph is made of them: of a store, one in memory, for which there is room then.
+    """
     if nodes.is_directed:
         raise nx.NetworkXNotImplemented("not implemented for directed type")
     column = nodes.column_of(weight)
     nodes.leave_choice_of_forests()
-    nodes.charge(forest=40)
-    found = minimum_spanning_forest(nodes.store, weight=column or False, maximum=maximum, resources=nodes.resources)
+    found = nodes.compute(
+        lambda: minimum_spanning_forest(nodes.store, weight=column or False, maximum=maximum, resources=nodes.resources),
+        forest=FOREST_BYTES, graph_in_memory=build_bytes(1) if is_built and isinstance(nodes, StoreNodes) else 0,
+    )  # fmt: skip
     parent = nodes.own(found, "parent")
     children = np.flatnonzero(parent != np.arange(parent.size))
     weights = nodes.own(found, "weight")[children]
@@ -89,7 +99,7 @@ def minimum_spanning_edges(
 @algorithm(refuse=_refusal, takes_parallel_edges=False)
 def minimum_spanning_tree(nodes: Nodes, weight: Any = "weight", algorithm: str = "kruskal", ignore_nan: bool = False) -> Any:
     """See `networkx.minimum_spanning_tree`; of a store, a graph of oocgraph in memory."""
-    return nodes.spanning_graph(_forest(nodes, weight))
+    return nodes.spanning_graph(_forest(nodes, weight, is_built=True))
 
 
 @algorithm(refuse=_refusal_of_edges, takes_parallel_edges=False)
@@ -103,4 +113,4 @@ def maximum_spanning_edges(
 @algorithm(refuse=_refusal, takes_parallel_edges=False)
 def maximum_spanning_tree(nodes: Nodes, weight: Any = "weight", algorithm: str = "kruskal", ignore_nan: bool = False) -> Any:
     """See `networkx.maximum_spanning_tree`; of a store, a graph of oocgraph in memory."""
-    return nodes.spanning_graph(_forest(nodes, weight, maximum=True))
+    return nodes.spanning_graph(_forest(nodes, weight, maximum=True, is_built=True))

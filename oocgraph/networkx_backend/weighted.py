@@ -165,8 +165,7 @@ def multi_source_dijkstra_path_length(nodes: Nodes, sources: Any, cutoff: Any = 
 def voronoi_cells(graph: Nodes, center_nodes: Any, weight: Any = "weight") -> dict[Any, Any]:
     """See `networkx.voronoi_cells`."""
     starts = _starts(graph, center_nodes)
-    graph.charge(cells=24)
-    found = shortest_paths(graph, starts, weight)
+    found = graph.compute(lambda: shortest_paths(graph, starts, weight), cells=24)
     origin = graph.own(found, "origin")
     cell: Array = origin.astype(np.int32 if origin.size < 2**31 else np.int64)
     cell[origin == no_parent(origin.dtype)] = UNREACHED

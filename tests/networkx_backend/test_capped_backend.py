@@ -63,3 +63,46 @@ def test_lazy_results_hold_16_bytes_a_vertex(tmp_path):
     assert {**found, "ranks": 1} == {**expected, "ranks": 1}
     assert found["reached"] == found["largest"] == sum(found["layers"]) > 100_000
     assert found["ranks"] == pytest.approx(1)
+
+
+TRIES = """
+import json, sys
+import networkx as nx, oocgraph
+from oocgraph.memory import least_budget
+
+graph = oocgraph.open_graph(sys.argv[1])
+first = int(graph.ids_of([0])[0])
+calls = {
+    "bfs_edges": lambda **options: sum(1 for _ in nx.bfs_edges(graph, first, **options)),
+    "bridges": lambda **options: sum(1 for _ in nx.bridges(graph, **options)),
+    "biconnected_components": lambda **options: sum(1 for _ in nx.biconnected_components(graph, **options)),
+    "connected_components": lambda **options: sum(1 for _ in nx.connected_components(graph, **options)),
+    "minimum_spanning_tree": lambda **options: nx.minimum_spanning_tree(graph, **options).num_edges,
+    "voronoi_cells": lambda **options: len(nx.voronoi_cells(graph, [first], **options)),
+}
+
+def tries(call):
+    budgets = [1 << 20]
+    while True:
+        try:
+            return budgets, call(memory_budget=budgets[-1])
+        except oocgraph.BudgetError as error:
+            budgets.append(least_budget(error))
+
+print(json.dumps({name: tries(call) for name, call in calls.items()}))
+"""
+
+
+def test_a_refusal_names_a_budget_for_all_that_a_function_does(tmp_path):
+    """For what it computes, and for what is made of it; and it holds that."""
+    store = oocgraph.generate_kronecker(18, path=tmp_path / "kron18.zarr")
+    command = [sys.executable, "-c", TRIES, store.url]
+    warm = run_capped(4 << 30, command, env={"PYTHONPATH": str(ROOT)})
+    assert warm.returncode == 0, warm.stderr
+    done = run_capped(
+        int(max(budgets[-1] for budgets, _ in json.loads(warm.stdout).values()) * 1.18), command, env={"PYTHONPATH": str(ROOT)}
+    )
+    assert done.returncode == 0, done.stderr
+    for name, (budgets, found) in json.loads(done.stdout).items():
+        assert len(budgets) == 2, (name, budgets)
+        assert found == json.loads(warm.stdout)[name][1]
