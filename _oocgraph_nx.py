@@ -46,6 +46,8 @@ PRODUCT = "Reads the edges once, of directed graphs and by weights up to three t
 
 BICONNECTED = "One pass over the edges: 23 bytes a vertex, and up to 44 for what is returned. Undirected graphs only."
 
+GREEDY = "Few sweeps over the edges of vertices that have not decided yet: {} a vertex. Undirected graphs only."
+
 COLOURS = "Components, one breadth-first search and a product: three passes over the edges, 72 bytes a vertex. Undirected graphs only."
 
 SUBGRAPH = " Returns a graph in memory, whose edges must fit in the budget."
@@ -98,6 +100,7 @@ COSTS = {
     "eigenvector_centrality": f"{ITERATION} once: 16 bytes a vertex.",
     "fast_label_propagation_communities": LABELS,
     "global_efficiency": ALL,
+    "greedy_color": GREEDY.format("4 to 5 bytes"),
     "harmonic_centrality": ALL,
     "harmonic_diameter": ALL,
     "has_bridges": BICONNECTED,
@@ -129,6 +132,7 @@ COSTS = {
     "k_shell": CORES + SUBGRAPH,
     "katz_centrality": f"{ITERATION} once: 16 bytes a vertex.",
     "louvain_communities": LOUVAIN,
+    "maximal_independent_set": GREEDY.format("1 byte"),
     "maximum_spanning_edges": TREES,
     "maximum_spanning_tree": TREES + SUBGRAPH,
     "minimum_spanning_edges": TREES,

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.eccentricity import diameter, eccentricity
     from oocgraph.algorithms.eigenvector import eigenvector_centrality
     from oocgraph.algorithms.estimate import estimate
+    from oocgraph.algorithms.greedy import greedy_coloring, maximal_independent_set
     from oocgraph.algorithms.hits import hits
     from oocgraph.algorithms.katz import katz_centrality
     from oocgraph.algorithms.label_propagation import label_propagation
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.distances import ClosenessResult, DiameterResult, EccentricityResult, HarmonicResult, MultiSourceResult
     from oocgraph.results.estimate import Estimate
+    from oocgraph.results.greedy import ColoringResult, IndependentSetResult
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.results.paths import OperatorResult, SSSPResult
     from oocgraph.results.personalized import PersonalizedPageRankResult
@@ -107,6 +109,7 @@ __all__ = [
     "ClosenessResult",
     "ClusterError",
     "ClusteringResult",
+    "ColoringResult",
     "ComponentsResult",
     "ConvergenceError",
     "CoreResult",
@@ -122,6 +125,7 @@ __all__ = [
     "GenerationsResult",
     "HarmonicResult",
     "HitsResult",
+    "IndependentSetResult",
     "InputError",
     "InputNotFoundError",
     "KatzResult",
@@ -175,12 +179,14 @@ __all__ = [
     "generate_grid",
     "generate_kronecker",
     "generate_uniform",
+    "greedy_coloring",
     "harmonic_centrality",
     "hits",
     "is_directed_acyclic_graph",
     "katz_centrality",
     "label_propagation",
     "louvain",
+    "maximal_independent_set",
     "merge_graphs",
     "minimum_spanning_forest",
     "multi_source_bfs",
@@ -242,6 +248,8 @@ _HOMES = {
     "Runtime": "oocgraph.algorithms.runtimes",
     "SSSPResult": "oocgraph.results.paths",
     "BiconnectedResult": "oocgraph.results.biconnected",
+    "ColoringResult": "oocgraph.results.greedy",
+    "IndependentSetResult": "oocgraph.results.greedy",
     "SpanningForestResult": "oocgraph.results.spanning",
     "StrongComponentsResult": "oocgraph.results.strong",
     "TrianglesResult": "oocgraph.results.triangles",
@@ -273,6 +281,8 @@ _HOMES = {
     "louvain": "oocgraph.algorithms.louvain",
     "merge_graphs": "oocgraph.ingest.append",
     "biconnected_components": "oocgraph.algorithms.biconnected",
+    "greedy_coloring": "oocgraph.algorithms.greedy",
+    "maximal_independent_set": "oocgraph.algorithms.greedy",
     "minimum_spanning_forest": "oocgraph.algorithms.spanning",
     "multi_source_bfs": "oocgraph.algorithms.multi_source_bfs",
     "open_graph": "oocgraph.store.graph",

@@ -82,6 +82,8 @@ COMMANDS = {
     "personalized-pagerank": "Rank every vertex as each of some vertices sees it.",
     "spanning-forest": "Find a minimum spanning forest.",
     "biconnected-components": "Find the biconnected components, and the bridges.",
+    "coloring": "Give every vertex a colour that no neighbour has.",
+    "independent-set": "Find a maximal independent set.",
     "scc": "Find the strongly connected components.",
     "condensation": "Build the graph of the strongly connected components.",
     "topological-generations": "Find the generations of a graph without cycles.",
@@ -99,7 +101,8 @@ MODULES = {
     **dict.fromkeys(
         (
             "hits", "katz", "eigenvector", "betweenness", "closeness", "harmonic", "eccentricity", "personalized-pagerank",
-            "spanning-forest", "biconnected-components", "scc", "topological-generations", "label-propagation", "louvain", "triangles",
+            "spanning-forest", "biconnected-components", "coloring",
+            "independent-set", "scc", "topological-generations", "label-propagation", "louvain", "triangles",
         ),
         "analyses",
     ),

@@ -148,6 +148,8 @@ CAPABILITIES = {
     "transitivity": Capabilities(),
     "minimum_spanning_forest": Capabilities(),
     "biconnected_components": Capabilities(),
+    "greedy_coloring": Capabilities(),
+    "maximal_independent_set": Capabilities(),
     "personalized_pagerank": Capabilities(cluster=True),
     "betweenness_centrality": Capabilities(),
     "multi_source_bfs": Capabilities(cluster=True),

@@ -49,7 +49,12 @@ ITERATIONS = ("--tol", "0", "--max-iter", "5")
 
 GRAPHS_OF = {
     ("scc", "condensation"): ("columns", "coded", "sinks", "gaps"),
-    ("triangles", "louvain", "label-propagation", "spanning-forest", "biconnected-components"): ("kron", "road", "names", "original"),
+    ("triangles", "louvain", "label-propagation", "spanning-forest", "biconnected-components", "coloring", "independent-set"): (
+        "kron",
+        "road",
+        "names",
+        "original",
+    ),
     ("eccentricity", "diameter", "path"): ("road",),
     ("betweenness", "merge"): ("kron", "columns", "names", "coded", "original", "sinks", "gaps"),
 }
@@ -71,6 +76,8 @@ ANALYSES = {
     "diameter": ("--max-searches", "4"),
     "spanning-forest": ("--unweighted",),
     "biconnected-components": (),
+    "coloring": (),
+    "independent-set": (),
     "label-propagation": ("--unweighted",),
     "louvain": ("--unweighted",),
     "triangles": (),

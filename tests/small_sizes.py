@@ -90,7 +90,7 @@ def compare(seed, folder):
         graph = oocgraph.build_csr(edges, folder / f"{seed}.zarr", weight="weight", directed=directed, duplicates="min")
     peer = graph.to_networkx()
     options = {"resources": Resources(threads=int(rng.choice([1, 2, 5])), client=False)}
-    labels = None if directed else oocgraph.label_propagation(graph).community
+    labels, colors = (None, None) if directed else (oocgraph.label_propagation(graph).community, oocgraph.greedy_coloring(graph).color)
     source = rng.choice(sorted(peer))
     wrong = []
     with ExitStack() as stack:
@@ -100,7 +100,7 @@ def compare(seed, folder):
                 stack.enter_context(patch.object(import_module(f"oocgraph.{module}"), constant, rng.choice(values[:-1]).item()))
         runtime = stack.enter_context(oocgraph.open_runtime(graph, **options)) if rng.random() < 0.3 else None
         options = options if runtime is None else {"runtime": runtime}
-        for name, found, expected in answers(graph, peer, source, directed, labels, options):
+        for name, found, expected in answers(graph, peer, source, directed, (labels, colors), options):
             try:
                 why = "" if matches(found(), expected()) else "differs"
             except Exception as error:
@@ -119,7 +119,7 @@ def matches(found, expected):
     return np.allclose(np.asarray(found, float), np.asarray(expected, float), rtol=1e-6, atol=1e-9)
 
 
-def answers(graph, peer, source, directed, labels, options):
+def answers(graph, peer, source, directed, plain, options):
     """Yield names, and what computes what we say and what is right."""
     ids = sorted(peer)
     schedules = ["async", "buckets", "rounds"]
@@ -164,6 +164,8 @@ def answers(graph, peer, source, directed, labels, options):
     yield "forest", lambda: oocgraph.minimum_spanning_forest(graph, **options).total_weight, lambda: weight
     bridges = sum(1 for _ in nx.bridges(peer))
     yield "bridges", lambda: oocgraph.biconnected_components(graph, **options).num_bridges, lambda: bridges
+    labels, colors = plain
+    yield "colors", lambda: oocgraph.greedy_coloring(graph, **options).color, lambda: colors
     yield "labels", lambda: oocgraph.label_propagation(graph, **options).community, lambda: labels
     if nx.is_connected(peer):
         yield "eccentricity", lambda: oocgraph.eccentricity(graph, **options), lambda: nx.eccentricity(peer)

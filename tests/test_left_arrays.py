@@ -40,7 +40,7 @@ ON_UNDIRECTED = {
     "katz_centrality": call_of(alpha=1e-3), "label_propagation": call_of(), "louvain": call_of(), "minimum_spanning_forest": call_of(),
     "multi_source_bfs": call_of([0, 1, 2]), "pagerank": call_of(), "personalized_pagerank": call_of([0, 1]), "plan_bfs": call_of(2),
     "shortest_path": call_of(0, 7), "spmv": call_of(np.ones(NUM_VERTICES)), "sssp": call_of(0), "transitivity": call_of(),
-    "triangles": call_of(),
+    "triangles": call_of(), "greedy_coloring": call_of(), "maximal_independent_set": call_of(),
 }  # fmt: skip
 
 ON_DIRECTED = {

@@ -21,6 +21,7 @@ from oocgraph.algorithms.components import connected_components
 from oocgraph.algorithms.cores import core_numbers
 from oocgraph.algorithms.eccentricity import diameter, eccentricity
 from oocgraph.algorithms.eigenvector import eigenvector_centrality
+from oocgraph.algorithms.greedy import greedy_coloring, maximal_independent_set
 from oocgraph.algorithms.hits import hits
 from oocgraph.algorithms.katz import katz_centrality
 from oocgraph.algorithms.label_propagation import label_propagation
@@ -75,7 +76,8 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "closeness_centrality": closeness_centrality, "harmonic_centrality": harmonic_centrality,
         "eccentricity": lambda g: eccentricity(g, [0, 9]), "diameter": diameter, "label_propagation": label_propagation, "louvain": louvain,
         "triangles": triangles, "clustering": clustering, "transitivity": transitivity, "minimum_spanning_forest": minimum_spanning_forest,
-        "biconnected_components": biconnected_components,
+        "biconnected_components": biconnected_components, "greedy_coloring": greedy_coloring,
+        "maximal_independent_set": maximal_independent_set,
     }  # fmt: skip
     calls: dict[str, Callable[[], Any]] = {name: partial(function, graph) for name, function in on_graph.items()}
     calls |= {one.__name__: partial(one, directed) for one in (strongly_connected_components, is_directed_acyclic_graph)}

@@ -128,6 +128,25 @@ biconnected_components = values_command(
     num_shown=None,
 )  # fmt: skip
 
+coloring = values_command(
+    "coloring", "greedy_coloring",
+    """Give every vertex of the undirected graph store GRAPH a colour that none of its neighbours has, with few colours.
+
+    One vertex after the other takes the smallest one that is left, those of most neighbours first.""",
+    "sweeps",
+    num_shown=None,
+)  # fmt: skip
+
+independent_set = values_command(
+    "independent-set", "maximal_independent_set",
+    """Find vertices of the undirected graph store GRAPH of which no two are neighbours, and to which none can be added.
+
+    --out tells of each vertex whether it is in the set.""",
+    "sweeps",
+    click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same set."),
+    num_shown=None,
+)  # fmt: skip
+
 scc = values_command(
     "scc", "strongly_connected_components",
     """Find the strongly connected components of the directed graph store GRAPH.

@@ -49,7 +49,7 @@ ALL = (
 
 UNDIRECTED = (
     "eccentricity", "eigenvector_centrality", "diameter", "core_numbers", "label_propagation", "louvain", "triangles", "clustering",
-    "transitivity", "minimum_spanning_forest", "biconnected_components",
+    "transitivity", "minimum_spanning_forest", "biconnected_components", "greedy_coloring", "maximal_independent_set",
 )  # fmt: skip
 
 DIRECTED = ("strongly_connected_components", "is_directed_acyclic_graph", "topological_generations")

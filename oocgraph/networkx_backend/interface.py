@@ -15,7 +15,7 @@ from oocgraph.store.graph import CSRStore
 
 TOPICS = (
     "biconnected", "bipartite", "centrality", "clustering", "communities", "components", "cores", "cuts", "dag", "degrees",
-    "distances", "link_prediction", "mixing", "paths", "ranking", "traversal", "trees", "weighted",
+    "distances", "greedy", "link_prediction", "mixing", "paths", "ranking", "traversal", "trees", "weighted",
 )  # fmt: skip
 """Modules that have the functions."""
 

@@ -84,7 +84,7 @@ COMMON = {
 UNDIRECTED = {
     "triangles": oocgraph.triangles, "clustering": oocgraph.clustering, "transitivity": oocgraph.transitivity,
     "forest": oocgraph.minimum_spanning_forest, "blocks": oocgraph.biconnected_components, "labels": oocgraph.label_propagation,
-    "louvain": oocgraph.louvain,
+    "louvain": oocgraph.louvain, "colours": oocgraph.greedy_coloring, "members": oocgraph.maximal_independent_set,
 }  # fmt: skip
 DIRECTED = {"strong components": oocgraph.strongly_connected_components, "is acyclic": oocgraph.is_directed_acyclic_graph}
 

@@ -43,7 +43,10 @@ def test_measured_peak_is_within_the_budget(run, tmp_path):
             assert chunk.read_bytes() == (tmp_path / "again.zarr" / name / "c" / chunk.name).read_bytes()
 
 
-@pytest.mark.parametrize(("name", "options"), [("hits", []), ("eigenvector", ["--tol", "1e-9"]), ("biconnected-components", [])])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("hits", []), ("eigenvector", ["--tol", "1e-9"]), ("biconnected-components", []), ("coloring", []), ("independent-set", [])],
+)
 def test_sweeps_hold_what_they_promise(run, refused, tmp_path, name, options):
     """At the smallest budget that works."""
     store = tmp_path / "kron18.zarr"

@@ -170,6 +170,23 @@ def _stable(found, _, graph):
     )
 
 
+def _colouring(found, expected, graph):
+    """Whether it has the same colours, or a store's, whose nodes come in the order of their ids; or, with self-loops, as many."""
+    ordered = nx.Graph()
+    ordered.add_nodes_from(sorted(graph))
+    ordered.add_edges_from(graph.edges)
+    same = dict(found) in (expected, nx.greedy_color(ordered))
+    return all(found[u] != found[v] for u, v in graph.edges if u != v) and (
+        same or (nx.number_of_selfloops(graph) > 0 and set(found.values()) == set(expected.values()))
+    )
+
+
+def _independent(found, _, graph):
+    """Whether each node is in the set or has a neighbour there, and none has both."""
+    members = set(found)
+    return all((node in members) != any(other in members for other in graph[node] if other != node) for node in graph)
+
+
 def _same_lists(found, expected, *_):
     return sorted(found) == sorted(expected)
 
@@ -230,6 +247,7 @@ CALLS = {
     "eigenvector_centrality": [(1000,), _converged],
     "fast_label_propagation_communities": [(), _stable],
     "global_efficiency": [(), _close],
+    "greedy_color": [(), _colouring],
     "harmonic_centrality": [(), ("u",), ("some",), _close],
     "harmonic_diameter": [(), _close],
     "has_bridges": [(), ("u",), ("nobody",), _close],
@@ -261,6 +279,7 @@ CALLS = {
     "k_shell": [(), (1,), _graph],
     "katz_centrality": [(0.05,), _converged],
     "louvain_communities": [(), _communities],
+    "maximal_independent_set": [(), _independent],
     "maximum_spanning_edges": [(), _same_edges],
     "maximum_spanning_tree": [(), _graph],
     "minimum_spanning_edges": [(), _same_edges],

@@ -18,6 +18,7 @@ UNDIRECTED_ONLY = {
     "clustering",
     "color",
     "fast_label_propagation_communities",
+    "greedy_color",
     "is_bipartite",
     "louvain_communities",
     "modularity",
