@@ -44,7 +44,11 @@ LABELS = (
 
 PRODUCT = "Reads the edges once, of directed graphs and by weights up to three times: 72 to 104 bytes a vertex, and what a product takes."
 
-BICONNECTED = "One pass over the edges: 23 bytes a vertex, and up to 44 for what is returned. Undirected graphs only."
+ALL_SEARCHES = f"A search from one node after the other, each as it is asked for. {SEARCH}"
+
+ALL_SHORTEST = f"A search from one node after the other, each as it is asked for. {SHORTEST}"
+
+BICONNECTED = "One pass over the edges: 23 bytes a vertex, and up to 56 for what is returned. Undirected graphs only."
 
 GREEDY = "Few sweeps over the edges of vertices that have not decided yet: {} a vertex. Undirected graphs only."
 
@@ -54,6 +58,13 @@ SUBGRAPH = " Returns a graph in memory, whose edges must fit in the budget."
 
 COSTS = {
     "adamic_adar_index": PAIRS,
+    "all_pairs_bellman_ford_path": ALL_SHORTEST,
+    "all_pairs_bellman_ford_path_length": ALL_SHORTEST,
+    "all_pairs_dijkstra": ALL_SHORTEST,
+    "all_pairs_dijkstra_path": ALL_SHORTEST,
+    "all_pairs_dijkstra_path_length": ALL_SHORTEST,
+    "all_pairs_shortest_path": ALL_SEARCHES,
+    "all_pairs_shortest_path_length": ALL_SEARCHES,
     "all_shortest_paths": SEARCH + " Paths are made as they are asked for, of the neighbours of their nodes. By the number of edges only.",
     "ancestors": SEARCH,
     "approximate_diameter": "Two breadth-first searches, of a directed graph four: about 9 bytes a vertex.",
@@ -74,6 +85,7 @@ COSTS = {
     "biconnected_components": BICONNECTED,
     "bidirectional_dijkstra": SHORTEST,
     "bidirectional_shortest_path": SEARCH,
+    "boundary_expansion": PRODUCT,
     "bridges": BICONNECTED + " From root, a breadth-first search, too.",
     "center": ALL,
     "closeness_centrality": ALL + " One search for one node.",
@@ -96,11 +108,16 @@ COSTS = {
     "dijkstra_path_length": SHORTEST,
     "eccentricity": ALL + " One search for one node.",
     "edge_expansion": PRODUCT,
+    "efficiency": SEARCH + " It ends when the target is found.",
     "ego_graph": SEARCH + SUBGRAPH,
     "eigenvector_centrality": f"{ITERATION} once: 16 bytes a vertex.",
     "fast_label_propagation_communities": LABELS,
     "global_efficiency": ALL,
     "greedy_color": GREEDY.format("4 to 5 bytes"),
+    "group_closeness_centrality": SHORTEST,
+    "group_degree_centrality": PRODUCT,
+    "group_in_degree_centrality": PRODUCT,
+    "group_out_degree_centrality": PRODUCT,
     "harmonic_centrality": ALL,
     "harmonic_diameter": ALL,
     "has_bridges": BICONNECTED,
@@ -114,6 +131,7 @@ COSTS = {
     "is_branching": COMPONENTS,
     "is_connected": COMPONENTS,
     "is_directed_acyclic_graph": STRONG,
+    "is_dominating_set": PRODUCT,
     "is_empty": "Nothing: the counts are known.",
     "is_eulerian": COMPONENTS,
     "is_forest": COMPONENTS,
@@ -131,6 +149,7 @@ COSTS = {
     "k_crust": CORES + SUBGRAPH,
     "k_shell": CORES + SUBGRAPH,
     "katz_centrality": f"{ITERATION} once: 16 bytes a vertex.",
+    "local_reaching_centrality": SEARCH,
     "louvain_communities": LOUVAIN,
     "maximal_independent_set": GREEDY.format("1 byte"),
     "maximum_spanning_edges": TREES,
@@ -144,6 +163,7 @@ COSTS = {
     "multi_source_dijkstra_path_length": SHORTEST,
     "node_boundary": PRODUCT,
     "node_connected_component": SEARCH,
+    "node_expansion": PRODUCT,
     "normalized_cut_size": PRODUCT,
     "number_connected_components": COMPONENTS,
     "number_of_isolates": "Nothing: the counts are known.",
@@ -153,8 +173,10 @@ COSTS = {
     "out_degree_centrality": DEGREES,
     "pagerank": f"{ITERATION} once: 28 bytes a vertex, 32 with weights.",
     "periphery": ALL,
+    "preferential_attachment": DEGREES,
     "radius": ALL,
     "resource_allocation_index": PAIRS,
+    "s_metric": PRODUCT,
     "sets": COLOURS,
     "shortest_path": f"By the number of edges: {SEARCH} By a weight: {SHORTEST}",
     "shortest_path_length": f"By the number of edges: {SEARCH} By a weight: {SHORTEST}",

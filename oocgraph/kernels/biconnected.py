@@ -6,8 +6,8 @@ within a component changes nothing, and most are; threads find that out side by 
 by which the smaller tree hangs, after that has been turned round; one within a tree makes one component of all that are on the way between
 its ends. Threads take turns with these: there are two for each vertex at the most.
 
-A vertex that was in a component once stays in it, whatever becomes of the component: so what threads see while another changes the forest
-is never too much, and at the worst not enough; they look again in their turn.
+A vertex that was in a component once stays in it, whatever becomes of the component: so what threads see of that while another changes the
+forest is never too much, and at the worst not enough; they look again in their turn. Which end of an edge is above they may see wrongly.
 
 Westbrook, Tarjan, "Maintaining Bridge-Connected and Biconnected Components On-Line", Algorithmica 7, 1992. Differs in: vertices of a
 component are not listed, each names its component itself.
@@ -240,8 +240,8 @@ def add_rows(
             if u <= v:
                 continue
             where, c = _where(up, link, above, none, u, v)
-            if where == WITHIN or (where == AT_THE_TOP and thick[c]):
-                continue
+            if where != APART and thick[c]:
+                continue  # what is no more than an edge is looked at again, as others may be turning it round
             edges[2 * count], edges[2 * count + 1] = v, u
             count += 1
             if count == BATCH:

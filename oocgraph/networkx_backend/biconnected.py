@@ -16,7 +16,7 @@ from oocgraph.networkx_backend.vertex_set import BLOCK_IDS
 from oocgraph.results.biconnected import BiconnectedResult
 from oocgraph.types import Array
 
-COMPONENT_BYTES, BRIDGE_BYTES = 44, 40
+COMPONENT_BYTES, BRIDGE_BYTES = 52, 56
 """Of a vertex: components, and their vertices in a list; both ends of bridges, as they are found and in order."""
 
 
@@ -63,18 +63,24 @@ def bridges(nodes: Nodes, root: Any = None) -> Iterator[Any]:
     if root is not None:
         nodes.require(root, f"Root node {root} is not in graph")
     found = _find(nodes, bridges=BRIDGE_BYTES)
-    ends = np.flatnonzero(nodes.own(found, "bridge"))
-    others = nodes.own(found, "parent")[ends].astype(np.int64)
+    is_bridge, parent = nodes.own(found, "bridge"), nodes.own(found, "parent")
     del found
     if root is not None:
-        is_near = nodes.own(search(nodes, nodes.id_of(root)), "level")[ends] >= 0
-        ends, others = ends[is_near], others[is_near]
-    low, high = np.minimum(ends, others), np.maximum(ends, others)
+        is_bridge = is_bridge & (nodes.own(search(nodes, nodes.id_of(root)), "level") >= 0)
+    low = np.flatnonzero(is_bridge)
+    high = parent[low].astype(np.int64)
+    del is_bridge, parent
+    is_above = low > high
+    low[is_above], high[is_above] = high[is_above], low[is_above]
     order = nodes.order_of_edges(low, high)
-    return nodes.edges_of(TreeEdges(low[order], high[order], None, None), data=False)
+    low, high = low[order], high[order]
+    del order
+    return nodes.edges_of(TreeEdges(low, high, None, None), data=False)
 
 
 @algorithm()
 def has_bridges(nodes: Nodes, root: Any = None) -> bool:
     """See `networkx.has_bridges`."""
+    if root is None:
+        return bool(_find(nodes).num_bridges)
     return next(iter(bridges(nodes, root)), None) is not None

@@ -13,6 +13,7 @@ from oocgraph.algorithms.closeness import harmonic_centrality as find_harmonic
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.networkx_backend.searching import search
 
 
 def _by_degree(nodes: Nodes, group: str | None = None) -> Mapping[Any, float]:
@@ -81,3 +82,20 @@ def betweenness_centrality(
         return {}
     call = Call("betweenness_centrality", nodes.store, None, nodes.resources, None, None)
     return nodes.as_mapping(find_betweenness(call, k, seed, normalized=normalized, endpoints=endpoints))
+
+
+def _is_weighed(given: Mapping[str, Any]) -> str | None:
+    return "paths by a weight are not supported" if given["weight"] is not None else None
+
+
+@algorithm(unsupported=["paths"], refuse=_is_weighed)
+def local_reaching_centrality(nodes: Nodes, v: Any, paths: Any = None, weight: Any = None, normalized: bool = True) -> float:
+    """See `networkx.local_reaching_centrality`."""
+    if nodes.num_edges and len(nodes) == 1:
+        raise nx.NetworkXError("local_reaching_centrality of a single node with self-loop not well-defined")
+    if not nodes.num_edges:
+        raise nx.NetworkXError("Size of G must be positive")
+    start = nodes.require(v, f"Source {v} not in G")
+    level = nodes.own(nodes.compute(lambda: search(nodes, start), levels=16), "level")
+    beyond = level[level > 0]
+    return float(beyond.size if nodes.is_directed else (1 / beyond).sum()) / (len(nodes) - 1)

@@ -179,6 +179,8 @@ class ConvertedNodes(Nodes):
 
     def order_of_edges(self, low: Array, high: Array) -> Array:
         """See `Nodes.order_of_edges`: as nodes and their neighbours were added."""
+        if not is_tiny(self.graph):
+            Budget(self.resources.limit_bytes).reserve("edges in order", 40 * self.graph.near.size)
         keys = low * len(self) + high
         order = np.argsort(keys)
         of_graph = self.graph.source * len(self) + self.graph.target

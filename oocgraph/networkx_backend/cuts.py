@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import networkx as nx
 import numpy as np
 
 from oocgraph.networkx_backend.mixing import check_loops
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
 from oocgraph.networkx_backend.vertex_set import VertexSet
+from oocgraph.store.vertices import ABSENT
 from oocgraph.types import Array
 
 VECTOR_BYTES = 72
@@ -39,9 +41,11 @@ class _Set(NamedTuple):
     num_nodes: int
 
 
-def _set_of(graph: Nodes, given: Any) -> _Set:
+def _set_of(graph: Nodes, given: Any, *, is_strict: bool = False) -> _Set:
     given = given if isinstance(given, VertexSet | np.ndarray) else list(given)
     numbers = graph.numbers_of(given)
+    if is_strict and (numbers == ABSENT).any():
+        raise nx.NetworkXError(f"The node {list(given)[int(np.argmax(numbers == ABSENT))]} is not in the graph.")
     is_in = np.zeros(graph.num_own, np.bool_)
     is_in[numbers[numbers >= 0]] = True
     members = list(given) if (numbers == -1).any() else []
@@ -148,3 +152,59 @@ def node_boundary(graph: Nodes, nbunch1: Any, nbunch2: Any = None) -> Any:
     if nbunch2 is not None:
         is_near &= _set_of(graph, nbunch2).is_in
     return graph.as_set(np.flatnonzero(is_near))
+
+
+def _neighbours(graph: Nodes, given: Any, *, reverse: bool = False) -> tuple[Array, _Set]:
+    """Return which nodes of own order are neighbours of a set's, and the set; all of it must be in the graph."""
+    graph.charge(sets=VECTOR_BYTES)
+    found = _set_of(graph, given, is_strict=True)
+    return graph.sums(found.is_in.astype(np.float64), reverse=not reverse) > 0, found
+
+
+@algorithm()
+def boundary_expansion(graph: Nodes, S: Any) -> float:
+    """See `networkx.boundary_expansion`."""
+    return len(node_boundary(graph, S)) / len(S)
+
+
+@algorithm()
+def node_expansion(graph: Nodes, S: Any) -> float:
+    """See `networkx.node_expansion`."""
+    return int(_neighbours(graph, S)[0].sum()) / len(S)
+
+
+@algorithm()
+def is_dominating_set(graph: Nodes, nbunch: Any) -> bool:
+    """See `networkx.is_dominating_set`."""
+    graph.charge(sets=VECTOR_BYTES)
+    found = _set_of(graph, nbunch)
+    is_near = graph.sums(found.is_in.astype(np.float64), reverse=True) > 0
+    num_alone = found.num_nodes - int(found.is_in.sum())
+    return bool((is_near | found.is_in).all()) and num_alone == len(graph) - graph.num_own
+
+
+def _group_degree(graph: Nodes, S: Any, *, reverse: bool = False) -> float:
+    is_near, found = _neighbours(graph, S, reverse=reverse)
+    return int((is_near & ~found.is_in).sum()) / (len(graph) - len(S))
+
+
+@algorithm()
+def group_degree_centrality(graph: Nodes, S: Any) -> float:
+    """See `networkx.group_degree_centrality`."""
+    return _group_degree(graph, S)
+
+
+@algorithm()
+def group_in_degree_centrality(graph: Nodes, S: Any) -> float:
+    """See `networkx.group_in_degree_centrality`."""
+    if not graph.is_directed:
+        raise nx.NetworkXNotImplemented("not implemented for undirected type")
+    return _group_degree(graph, S, reverse=True)
+
+
+@algorithm()
+def group_out_degree_centrality(graph: Nodes, S: Any) -> float:
+    """See `networkx.group_out_degree_centrality`."""
+    if not graph.is_directed:
+        raise nx.NetworkXNotImplemented("not implemented for undirected type")
+    return _group_degree(graph, S)

@@ -12,6 +12,7 @@ import numpy as np
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
 from oocgraph.networkx_backend.store_nodes import StoreNodes
+from oocgraph.store.vertices import ABSENT
 from oocgraph.types import Array
 
 PIECE_PAIRS = 1 << 14
@@ -67,3 +68,21 @@ def adamic_adar_index(graph: Nodes, ebunch: Any = None) -> Iterator[tuple[Any, A
 def resource_allocation_index(graph: Nodes, ebunch: Any = None) -> Iterator[tuple[Any, Any, float]]:
     """See `networkx.resource_allocation_index`."""
     return _scored(graph, ebunch, "resource-allocation")
+
+
+@algorithm(refuse=_refused, takes_parallel_edges=False)
+def preferential_attachment(graph: Nodes, ebunch: Any = None) -> Iterator[tuple[Any, Any, int]]:
+    """See `networkx.preferential_attachment`."""
+    if graph.is_directed:
+        raise nx.NetworkXNotImplemented("not implemented for directed type")
+    pairs = [(u, v) for u, v in ebunch]
+    try:
+        numbers = [graph.numbers_of([_known(graph, pair[end]) for pair in pairs]) for end in range(2)]
+    except KeyError as error:
+        raise nx.NodeNotFound(f"Node {error.args[0]} not in G.") from error
+    for end, found in enumerate(numbers):
+        if (found == ABSENT).any():
+            raise nx.NodeNotFound(f"Node {pairs[int(np.argmax(found == ABSENT))][end]} not in G.")
+    graph.charge(degrees=24)
+    degrees = np.append(graph.degrees(), 0)  # of nodes that own order does not have, which are -1
+    return ((u, v, score) for (u, v), score in zip(pairs, (degrees[numbers[0]] * degrees[numbers[1]]).tolist(), strict=True))

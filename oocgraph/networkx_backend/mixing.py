@@ -131,3 +131,15 @@ def degree_assortativity_coefficient(graph: Nodes, x: str = "out", y: str = "in"
 def degree_pearson_correlation_coefficient(graph: Nodes, x: str = "out", y: str = "in", weight: Any = None, nodes: Any = None) -> float:
     """See `networkx.degree_pearson_correlation_coefficient`."""
     return _correlation(graph, x, y)
+
+
+@algorithm()
+def s_metric(graph: Nodes) -> float:
+    """See `networkx.s_metric`."""
+    graph.charge(degrees=VECTOR_BYTES)
+    degrees = graph.degrees().astype(np.float64)
+    total = np.dot(degrees, graph.sums(degrees))
+    if graph.is_directed:
+        return float(total)
+    loops = degrees - graph.sums(np.ones(degrees.size)) if graph.num_self_loops else np.zeros(1)  # a degree counts them twice
+    return float(total + np.dot(loops, degrees * degrees if loops.size == degrees.size else loops)) / 2

@@ -145,3 +145,24 @@ def _all_paths(nodes: Nodes, found: Any, start: Any, end: Any) -> Iterator[list[
         else:
             waiting.pop()
             del path[-1:]
+
+
+@algorithm()
+def efficiency(nodes: Nodes, u: Any, v: Any) -> float:
+    """See `networkx.efficiency`."""
+    if nodes.is_directed:
+        raise nx.NetworkXNotImplemented("not implemented for directed type")
+    level = _search_between(nodes, u, v).level_of(nodes.id_of(v))
+    return 0 if level < 0 else 1 / int(level)
+
+
+@algorithm()
+def all_pairs_shortest_path(nodes: Nodes, cutoff: Any = None) -> Iterator[tuple[Any, Mapping[Any, list[Any]]]]:
+    """See `networkx.all_pairs_shortest_path`."""
+    return ((node, single_source_shortest_path(nodes, node, cutoff)) for node in nodes)
+
+
+@algorithm()
+def all_pairs_shortest_path_length(nodes: Nodes, cutoff: Any = None) -> Iterator[tuple[Any, Mapping[Any, int]]]:
+    """See `networkx.all_pairs_shortest_path_length`."""
+    return ((node, single_source_shortest_path_length(nodes, node, cutoff)) for node in nodes)

@@ -19,6 +19,7 @@ from oocgraph.networkx_backend.nodes import Components, Nodes, TreeEdges
 from oocgraph.networkx_backend.vertex_set import BLOCK_IDS, PathsOf, VertexSet
 from oocgraph.results.base import VertexResult
 from oocgraph.results.bfs import BFSResult
+from oocgraph.results.paths import SSSPResult
 from oocgraph.results.values import ValuesResult
 from oocgraph.store.columns import Ids, as_numpy, distinct
 from oocgraph.store.graph import CSRStore
@@ -279,6 +280,8 @@ def stored_column(result: VertexResult, column: str) -> Array:
         return result.stored[column]
     if isinstance(result, BFSResult) and column != "origin":
         return np.asarray(result.search.parent) if column == "parent" else _signed_levels(np.asarray(result.search.level))
+    if isinstance(result, SSSPResult) and column == result.value_column:
+        return np.where(result.stored_value == result.unreached, result.no_value, result.stored_value)
     stored: Array = getattr(result, f"stored_{column}")  # components, core numbers, origins
     return stored
 

@@ -7,7 +7,7 @@ negative weights; those of Dijkstra's name stop at the target.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import networkx as nx
@@ -205,3 +205,47 @@ def single_source_bellman_ford_path(nodes: Nodes, source: Any, weight: Any = "we
 def single_source_bellman_ford_path_length(nodes: Nodes, source: Any, weight: Any = "weight") -> Mapping[Any, Any]:
     """See `networkx.single_source_bellman_ford_path_length`."""
     return distances_from(nodes, source, weight)
+
+
+@algorithm()
+def all_pairs_dijkstra(nodes: Nodes, cutoff: Any = None, weight: Any = "weight") -> Iterator[tuple[Any, tuple[Any, Any]]]:
+    """See `networkx.all_pairs_dijkstra`."""
+    return ((node, single_source_dijkstra(nodes, node, cutoff=cutoff, weight=weight)) for node in nodes)
+
+
+@algorithm()
+def all_pairs_dijkstra_path(nodes: Nodes, cutoff: Any = None, weight: Any = "weight") -> Iterator[tuple[Any, Mapping[Any, list[Any]]]]:
+    """See `networkx.all_pairs_dijkstra_path`."""
+    return ((node, single_source_dijkstra_path(nodes, node, cutoff, weight)) for node in nodes)
+
+
+@algorithm()
+def all_pairs_dijkstra_path_length(nodes: Nodes, cutoff: Any = None, weight: Any = "weight") -> Iterator[tuple[Any, Mapping[Any, Any]]]:
+    """See `networkx.all_pairs_dijkstra_path_length`."""
+    return ((node, single_source_dijkstra_path_length(nodes, node, cutoff, weight)) for node in nodes)
+
+
+@algorithm()
+def all_pairs_bellman_ford_path(nodes: Nodes, weight: Any = "weight") -> Iterator[tuple[Any, Mapping[Any, list[Any]]]]:
+    """See `networkx.all_pairs_bellman_ford_path`."""
+    return ((node, single_source_bellman_ford_path(nodes, node, weight)) for node in nodes)
+
+
+@algorithm()
+def all_pairs_bellman_ford_path_length(nodes: Nodes, weight: Any = "weight") -> Iterator[tuple[Any, Mapping[Any, Any]]]:
+    """See `networkx.all_pairs_bellman_ford_path_length`."""
+    return ((node, single_source_bellman_ford_path_length(nodes, node, weight)) for node in nodes)
+
+
+@algorithm()
+def group_closeness_centrality(nodes: Nodes, S: Any, weight: Any = None) -> float:
+    """See `networkx.group_closeness_centrality`."""
+    starts = _starts(nodes, S)
+    found = nodes.compute(lambda: shortest_paths(nodes, starts, weight, reverse=True), distances=16)
+    if nodes.column_of(weight) is None:
+        values = nodes.own(found, "level")
+        total = float(values[values > 0].sum(dtype=np.int64))
+    else:
+        values = nodes.own(found, "distance")
+        total = float(values[values != found.no_value].sum())
+    return (len(nodes) - len(set(starts))) / total if total else 0

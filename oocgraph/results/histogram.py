@@ -147,7 +147,9 @@ def in_parts(values: Array) -> Iterator[Array]:
 
 
 def finite(values: Array) -> Array:
-    """Return those of some values that are finite."""
+    """Return those of some values that are finite; of bools 0 and 1."""
+    if values.dtype.kind == "b":
+        return values.view(np.uint8)
     return np.asarray(values[np.isfinite(values)]) if values.dtype.kind == "f" else values
 
 

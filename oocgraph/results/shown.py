@@ -166,7 +166,8 @@ def _best(parts: Iterator[tuple[Ids, Array]], count: int, *, above: float = -np.
     best: list[tuple[Any, Any]] = []
     for vertices, values in parts if count else ():
         (places,) = np.nonzero(values > (best[-1][1] if len(best) == count else above))
-        places = places[np.argsort(-values[places], kind="stable")[:count]]
+        chosen = values[places]
+        places = places[np.argsort(~chosen if chosen.dtype.kind == "b" else -chosen, kind="stable")[:count]]
         found = zip(as_numpy(taken(vertices, places)).tolist(), values[places].tolist(), strict=True)
         best = sorted([*best, *found], key=lambda pair: -pair[1])[:count]
     return best

@@ -111,7 +111,8 @@ def test_shapes(tmp_path, name, edges, order):
 def test_threads_and_pieces_change_nothing(tmp_path, monkeypatch, seed):
     """Threads turn trees round while others look at them."""
     edges = np.random.default_rng(seed).integers(0, 20_000, (2, 24_000 + 3_000 * seed))
-    store = oocgraph.build_csr(tuple(edges), tmp_path / "g.zarr")
+    edges = np.concatenate([edges, edges[:, ::5]], axis=1)
+    store = oocgraph.build_csr(tuple(edges), tmp_path / "g.zarr", duplicates="keep")
     alone = oocgraph.biconnected_components(store, resources=Resources(threads=1))
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 10)
     for _ in range(5):
@@ -134,6 +135,8 @@ def test_strings_and_what_tables_have(tmp_path):
     assert result.articulation_points().tolist() == ["d"]
     assert "2 components, 1 articulation point, 1 bridge, largest 3" in repr(result)
     assert dict(zip(result.histogram().edges.tolist(), result.histogram().counts.tolist(), strict=False)) == {2: 1, 3: 1}
+    assert result.top(1, "bridge") == [("d", True)]
+    assert result.top(1, "components") == [("d", 2)]
     result.write(tmp_path / "r.csv")
     assert (tmp_path / "r.csv").read_text().splitlines()[4] == '"d","d","a",2,true'
 

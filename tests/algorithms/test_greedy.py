@@ -110,6 +110,8 @@ def test_strings_and_what_tables_have(tmp_path):
     members = oocgraph.maximal_independent_set(store, seed=2)
     assert "e" in members.members().tolist()
     members.write(tmp_path / "m.csv")
+    assert members.histogram().counts.tolist() == [5 - members.num_members, members.num_members]
+    assert members.top(1) == [(members.members()[0], True)]
     assert '"e",true' in (tmp_path / "m.csv").read_text()
 
 

@@ -170,6 +170,26 @@ def _stable(found, _, graph):
     )
 
 
+def _all_distances(found, expected, *_):
+    """Whether distances from each node are the same."""
+    return sorted(node for node, _ in found) == sorted(node for node, _ in expected) and all(
+        dict(one) == pytest.approx(dict(expected)[node]) for node, one in found
+    )
+
+
+def _all_paths(found, expected, graph):
+    """Whether there are paths between the same nodes, as long in edges or by weight."""
+    return sorted(node for node, _ in found) == sorted(node for node, _ in expected) and all(
+        _paths(one, dict(expected)[node], graph) for node, one in found
+    )
+
+
+def _all_both(found, expected, graph):
+    return _all_distances([(node, one[0]) for node, one in found], [(node, one[0]) for node, one in expected]) and _all_paths(
+        [(node, one[1]) for node, one in found], [(node, one[1]) for node, one in expected], graph
+    )
+
+
 def _colouring(found, expected, graph):
     """Whether it has the same colours, or a store's, whose nodes come in the order of their ids; or, with self-loops, as many."""
     ordered = nx.Graph()
@@ -202,6 +222,13 @@ def _colours(found, expected, graph):
 
 CALLS = {
     "adamic_adar_index": [("pairs",), _close],
+    "all_pairs_bellman_ford_path": [(), _all_paths],
+    "all_pairs_bellman_ford_path_length": [(), (None,), _all_distances],
+    "all_pairs_dijkstra": [(), _all_both],
+    "all_pairs_dijkstra_path": [(), (2500,), _all_paths],
+    "all_pairs_dijkstra_path_length": [(), (2500,), (None, None), _all_distances],
+    "all_pairs_shortest_path": [(), (2,), _all_paths],
+    "all_pairs_shortest_path_length": [(), (2,), _all_distances],
     "all_shortest_paths": [("u", "v"), ("u", "u"), _same_lists],
     "ancestors": [("v",), _close],
     "approximate_diameter": [(1,), _about],
@@ -222,6 +249,7 @@ CALLS = {
     "biconnected_components": [(), _as_sets],
     "bidirectional_dijkstra": [("u", "v"), _close],
     "bidirectional_shortest_path": [("u", "v"), _path],
+    "boundary_expansion": [("some",), ("others",), _close],
     "bridges": [(), ("u",), ("nobody",), _same_edges],
     "center": [(), _same_nodes],
     "closeness_centrality": [(), ("u",), _close],
@@ -243,11 +271,16 @@ CALLS = {
     "dijkstra_path_length": [("u", "v"), _close],
     "eccentricity": [(), ("u",), ("some",), _close],
     "edge_expansion": [("some",), ("some", "others", "weight"), _close],
+    "efficiency": [("u", "v"), ("u", "last"), ("u", "nobody"), _close],
     "ego_graph": [("u",), ("u", 2), _graph],
     "eigenvector_centrality": [(1000,), _converged],
     "fast_label_propagation_communities": [(), _stable],
     "global_efficiency": [(), _close],
     "greedy_color": [(), _colouring],
+    "group_closeness_centrality": [("some",), ("one",), ("some", "weight"), (["nobody"],), _close],
+    "group_degree_centrality": [("some",), (["nobody"],), _close],
+    "group_in_degree_centrality": [("some",), _close],
+    "group_out_degree_centrality": [("some",), _close],
     "harmonic_centrality": [(), ("u",), ("some",), _close],
     "harmonic_diameter": [(), _close],
     "has_bridges": [(), ("u",), ("nobody",), _close],
@@ -261,6 +294,7 @@ CALLS = {
     "is_branching": [(), _close],
     "is_connected": [(), _close],
     "is_directed_acyclic_graph": [(), _close],
+    "is_dominating_set": [("some",), ("all",), _close],
     "is_empty": [(), _close],
     "is_eulerian": [(), _close],
     "is_forest": [(), _close],
@@ -278,6 +312,7 @@ CALLS = {
     "k_crust": [(), (2,), _graph],
     "k_shell": [(), (1,), _graph],
     "katz_centrality": [(0.05,), _converged],
+    "local_reaching_centrality": [("u",), ("last",), ("nobody",), _close],
     "louvain_communities": [(), _communities],
     "maximal_independent_set": [(), _independent],
     "maximum_spanning_edges": [(), _same_edges],
@@ -291,6 +326,7 @@ CALLS = {
     "multi_source_dijkstra_path_length": [("one",), ("some",), ("some", 2500), _close],
     "node_boundary": [("some",), ("some", "others"), _close],
     "node_connected_component": [("u",), _close],
+    "node_expansion": [("some",), ("others",), (["nobody"],), _close],
     "normalized_cut_size": [("some",), ("some", "others", "weight"), _close],
     "number_connected_components": [(), _close],
     "number_of_isolates": [(), _close],
@@ -300,8 +336,10 @@ CALLS = {
     "out_degree_centrality": [(), _close],
     "pagerank": [(), _converged],
     "periphery": [(), _same_nodes],
+    "preferential_attachment": [("pairs",), ([("nobody", "u")],), _same_lists],
     "radius": [(), _close],
     "resource_allocation_index": [("pairs",), _close],
+    "s_metric": [(), _close],
     "sets": [(), _as_sets],
     "shortest_path": [("u", "v"), _path],
     "shortest_path_length": [("u", "v"), ("u",), (None, "v"), ("u", "v", "weight"), ("u", None, "weight"), (None, "v", "weight"), _close],
@@ -338,6 +376,7 @@ def arguments(graph, given):
         "some": nodes[:4],
         "one": [nodes[1]],
         "others": nodes[6:12],
+        "all": nodes,
         "halves": [nodes[::2], nodes[1::2]],
         "pairs": [*nx.utils.pairwise(nodes)],
     }
