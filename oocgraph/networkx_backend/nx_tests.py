@@ -8,6 +8,8 @@ from typing import Any
 EXPECTED_FAILURES = {
     "test_strongly_connected.py::TestStronglyConnected::test_condensation_mapping_and_members":
         "components come in the order of their first nodes, not of the depth-first search that NetworkX finds them by",
+    "test_mis.py::test_random_seed":
+        "a seed gives another set than the order in which NetworkX chooses nodes by it",
     "test_dag.py::TestDAG::test_topological_sort6":
         "a graph is converted before the iteration, which does not see that it is changed later",
     **dict.fromkeys(
