@@ -82,6 +82,7 @@ class Analysis:
 ANALYSES = {
     "biconnected-components": Analysis("biconnected_components", count="num_components"),
     "betweenness": Analysis("betweenness_centrality", options=(("k", SOURCES),), per=SOURCES),
+    "coloring": Analysis("greedy_coloring", count="num_colors"),
     "components": Analysis(
         "connected_components", count="num_components", read=_read_beside_planes, count_of_others="num_linked",
         difference="{peer} finds {theirs} components, not {ours}", verify=verify_components, opens_within_budget=True,

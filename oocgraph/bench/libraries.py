@@ -239,6 +239,9 @@ LIBRARIES: dict[str, dict[str, Callable[..., Library]]] = {
         "igraph": igraph_bfs,
         "graphblas": graphblas_bfs,
     },
+    "coloring": {
+        "networkx": _networkx(lambda nx, graph, _number: nx.greedy_color(graph), lambda _nx, _graph, found: 1 + max(found.values()))
+    },
     "components": {"scipy": scipy_components},
     "core": {"networkit": networkit_core},
     "sssp": {"scipy": scipy_sssp, "networkit": networkit_sssp},

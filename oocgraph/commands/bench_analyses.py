@@ -22,6 +22,7 @@ from oocgraph.commands.pagerank import PRECISIONS
 NAMES = (
     "betweenness",
     "biconnected-components",
+    "coloring",
     "eigenvector",
     "hits",
     "label-propagation",

@@ -49,7 +49,7 @@ def test_the_command_has_all_of_them():
     ("name", "peer"),
     [
         ("triangles", "networkx"), ("spanning-forest", "scipy"), ("hits", "networkx"), ("eigenvector", "networkx"),
-        ("betweenness", "networkx"), ("louvain", "networkx"), ("label-propagation", None),
+        ("coloring", "networkx"), ("betweenness", "networkx"), ("louvain", "networkx"), ("label-propagation", None),
     ],
 )  # fmt: skip
 def test_a_peer_finds_the_same(store, name, peer):
