@@ -165,7 +165,7 @@ def maximal_independent_set(
     check_undirected("maximal_independent_set", store)
     state = np.empty(0, np.int8)
     needs = Needs(
-        vectors={"states": n}, result_bytes=n, lists=("out",), kernels=[(kernels.choose_members, state, state, _salt(seed))],
+        vectors={"states": n}, result_bytes=n, lists=("out",), kernels=[(kernels.choose_members, state, state, np.uint64(0))],
         vertex_kernels=[(kernels.has_undecided, state, 0, 0), (salt_of, 0, 0)],
     )  # fmt: skip
     (state, num_sweeps), fields = call.run(needs, lambda sweeps: _decide(sweeps, kernels.choose_members, np.int8, [], [_salt(seed)]))
