@@ -19,7 +19,7 @@ from oocgraph.algorithms.modularity import MOST_SEED
 from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.sweeping import Call, check_undirected
 from oocgraph.arguments import known_keywords
-from oocgraph.engine.sweeps import DEGREES_BYTES, Needs, Sweeps, longest_list
+from oocgraph.engine.sweeps import DEGREES_BYTES, Needs, Sweeps
 from oocgraph.kernels import greedy as kernels
 from oocgraph.kernels.communities import salt_of
 from oocgraph.resources import Resources
@@ -91,7 +91,7 @@ def greedy_coloring(
     store, n = call.store, call.store.num_rows
     check_undirected("greedy_coloring", store)
     by_number = store.attributes.vertex_order == "degree"
-    most = 2 + min(longest_list(store), isqrt(2 * store.attributes.num_stored_edges))  # a vertex of colour c has neighbours of all below
+    most = 2 + isqrt(2 * store.attributes.num_stored_edges)  # a vertex of colour c has neighbours of all below, and these have, too
 
     def compute(sweeps: Sweeps) -> tuple[Array, int]:
         rank = np.empty(0 if by_number else n, np.uint8)

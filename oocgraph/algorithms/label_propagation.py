@@ -139,7 +139,7 @@ def _propagate(sweeps: Sweeps, column: str | None, seed: int, max_iter: int) -> 
 
 def _needs(store: CSRStore, column: str | None) -> Needs:
     """Return what a run needs: labels twice and marks twice, then labels and names or sums."""
-    n, index = store.num_rows, np.empty(0, store.index_dtype)
+    n, index, longest = store.num_rows, np.empty(0, store.index_dtype), longest_list(store)
     marks, keys, sums, salt = np.empty(0, np.uint8), index, np.empty(0), np.uint64(0)
     return Needs(
         vectors={"labels and marks": n * max(2 * index.itemsize + 2, index.itemsize + 8), "names": naming_bytes(store)},
@@ -149,5 +149,5 @@ def _needs(store: CSRStore, column: str | None) -> Needs:
             (kernels.wake, marks, marks, 0, 0), (begin, index, 0, 0), (kernels.salt_of, 0, 0),
             (kernels.sum_squares_of_groups, index, sums), *naming_calls(store),
         ],
-        scratch=kernels.scratch_of(longest_list(store), index.dtype),
+        scratch=kernels.scratch_of(longest, index.dtype), longest_row=longest,
     )  # fmt: skip

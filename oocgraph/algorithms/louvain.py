@@ -211,12 +211,13 @@ class _Run:
         Later it takes so much with so many threads, or so much more, if all edges stay in memory and there is room for it.
         """
         store, column = call.store, self.column if call is self.call else WEIGHT
+        longest = longest_list(store)
         by_rows, others, size = *kernels.louvain_calls(store.index_dtype), store.index_dtype.itemsize
         needs = Needs(
             vectors={"communities": vector_bytes, "names": naming_bytes(store)}, by_threads={"graphs of communities": later[0]},
             result_bytes=size * store.num_rows, column=column, kernels=[*by_rows, *modularity_calls(store)],
             vertex_kernels=[*others, *quotients.quotient_calls(store, column, self._weight_dtype), *naming_calls(store)],
-            scratch=kernels.scratch_of(longest_list(store), store.index_dtype), spare_bytes=later[1],
+            scratch=kernels.scratch_of(longest, store.index_dtype), longest_row=longest, spare_bytes=later[1],
         )  # fmt: skip
         found, fields = call.run(needs, compute)
         self.found.append(fields)

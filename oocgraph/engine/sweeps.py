@@ -29,6 +29,7 @@ import numpy as np
 
 from oocgraph.compiled.load import load_kernels
 from oocgraph.engine.opened import OpenedGraph, Unopened
+from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels import selection
 from oocgraph.memory import SLACK_BYTES, Budget, device_bytes_read, page_cache_bytes
 from oocgraph.results.writer import writing_bytes
@@ -36,7 +37,7 @@ from oocgraph.sparse import edge_stream
 from oocgraph.sparse.edge_stream import READ_AHEAD, EdgeStream, Ranges, pieces_bytes
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.sparse.piece_table import PieceTable
-from oocgraph.store.arrays import PlainArray
+from oocgraph.store.arrays import REMEDY, PlainArray
 from oocgraph.store.gather import checksum_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_places import row_ends, row_lengths, row_pieces, whole_row_pieces
@@ -159,6 +160,8 @@ class Needs:
         Each kernel that is not given rows, with arguments that have the types with which it is called.
     scratch
         Dtype and length of arrays of zeros that a call has for itself, as the call before has left them.
+    longest_row
+        Entries of the longest row, if `scratch` has room for as many: a longer row is an error then.
     room_bytes
         Bytes that it can use beside all this: the least, and the most that are of use. They come before edges that stay in memory.
     room_share
@@ -179,6 +182,7 @@ class Needs:
     kernels: Sequence[tuple[Any, ...]] = ()
     vertex_kernels: Sequence[tuple[Any, ...]] = ()
     scratch: Sequence[tuple[Any, int]] = ()
+    longest_row: int | None = None
     room_bytes: tuple[int, int] = (0, 0)
     room_share: float = 1.0
     spare_bytes: int = 0
@@ -216,12 +220,16 @@ class StreamedEdges:
         Bytes that the process had read from devices before.
     reader
         Of rows by themselves, where these are in plain local files.
+    longest_row, url
+        See `Needs.longest_row`; the store, for its error.
     """
 
     streams: dict[Lists, tuple[EdgeStream, int]] = field(default_factory=dict)
     device_began: int = field(default_factory=device_bytes_read)
     scratch: queue.SimpleQueue[Sequence[Array]] = field(default_factory=queue.SimpleQueue)
     reader: RangeReader | None = None
+    longest_row: int | None = None
+    url: str = ""
 
     @property
     def are_kept(self) -> bool:
@@ -243,6 +251,8 @@ class StreamedEdges:
         before = stream.part.first_line
 
         def call(part: PartialCSR) -> Any:
+            if way.has_scratch and self.longest_row is not None:
+                self._check_rows(part, self.longest_row)
             rows, scratch = slice(part.first_line - before, part.stop_line - before), self.scratch.get() if way.has_scratch else ()
             try:
                 return kernel(
@@ -254,6 +264,21 @@ class StreamedEdges:
                     self.scratch.put(scratch)
 
         return stream.each(call, _ranges_of(stream, way.only), is_backwards=way.is_backwards)
+
+    def _check_rows(self, part: PartialCSR, longest_row: int) -> None:
+        """Refuse rows that are longer than the store says that any is.
+
+        Raises
+        ------
+        CorruptStoreError
+            One is.
+        """
+        most = int(np.diff(part.pointers).max(initial=0))
+        if most > longest_row:
+            raise CorruptStoreError(
+                f"{self.url}: by indptr a row from row {part.first_line:,} on has {most:,} entries, by the degrees none has more than "
+                f"{longest_row:,}; {REMEDY}"
+            )
 
     def select(self, rows: Rows, lists: Lists) -> Selection:
         """See `Sweeps.select`."""
@@ -512,7 +537,11 @@ def open_sweeps(
 @contextmanager
 def stream_edges(store: CSRStore, needs: Needs, budget: Budget, *, opened: OpenedGraph | Unopened, threads: int) -> Iterator[StreamedEdges]:
     """Yield the edges in this process: as many stay in memory as the budget has room for."""
-    lists, edges, options = lists_of(store, needs), StreamedEdges(), stream_options(needs, threads)
+    lists, edges, options = (
+        lists_of(store, needs),
+        StreamedEdges(longest_row=needs.longest_row, url=store.url),
+        stream_options(needs, threads),
+    )
     for i, one in enumerate(lists):
         others = sum(pieces_bytes(store, transpose=other == "in", **options) for other in lists[i + 1 :])
         if others:  # they get a fair share of what there is

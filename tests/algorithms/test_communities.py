@@ -18,7 +18,7 @@ from oocgraph.algorithms.sweeping import Call
 from oocgraph.config import setting
 from oocgraph.engine import quotient
 from oocgraph.engine.sweeps import Needs
-from oocgraph.errors import ArgumentError, BudgetError, ConvergenceError, OutputError
+from oocgraph.errors import ArgumentError, BudgetError, ConvergenceError, CorruptStoreError, OutputError
 from oocgraph.ingest.generators.kronecker import KroneckerEdges
 from oocgraph.kernels.quotient import edges_between
 from oocgraph.sparse import edge_stream
@@ -432,3 +432,15 @@ def test_a_sweep_reads_the_edges_once(tmp_path, monkeypatch):
         result = function(graph)
         assert result.bytes_requested <= 1.1 * sum(swept)
         assert result.bytes_requested > 0.9 * sum(swept)
+
+
+@pytest.mark.parametrize("function", [oocgraph.label_propagation, oocgraph.louvain])
+def test_rows_that_are_longer_than_the_degrees_say_are_refused(tmp_path, function):
+    """Memory of each thread is as long as the longest list."""
+    vertices = np.arange(500)
+    store = oocgraph.build_csr((np.tile(vertices, 3), np.concatenate([(vertices + i) % 500 for i in (1, 2, 3)])), tmp_path / "g.zarr")
+    pointers = store.read("out/indptr").copy()
+    pointers[1:400] = pointers[400]
+    odd = rewrite(store.url, tmp_path / "o.zarr", arrays={"out/indptr": pointers})
+    with pytest.raises(CorruptStoreError, match=r"by indptr a row from row 0 on has 2,400 entries, by the degrees none has more than 6"):
+        function(odd)
