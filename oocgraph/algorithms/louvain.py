@@ -211,8 +211,7 @@ class _Run:
         Later it takes so much with so many threads, or so much more, if all edges stay in memory and there is room for it.
         """
         store, column = call.store, self.column if call is self.call else WEIGHT
-        longest = longest_list(store)
-        by_rows, others, size = *kernels.louvain_calls(store.index_dtype), store.index_dtype.itemsize
+        by_rows, others, size, longest = *kernels.louvain_calls(store.index_dtype), store.index_dtype.itemsize, longest_list(store)
         needs = Needs(
             vectors={"communities": vector_bytes, "names": naming_bytes(store)}, by_threads={"graphs of communities": later[0]},
             result_bytes=size * store.num_rows, column=column, kernels=[*by_rows, *modularity_calls(store)],
