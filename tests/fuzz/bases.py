@@ -61,6 +61,11 @@ class Base:
     weights: tuple[str, ...] = ()
 
     @property
+    def is_directed(self) -> bool:
+        """Whether edges have a direction."""
+        return self.name in ("directed", "original") or self.name.endswith("-directed")
+
+    @property
     def kind(self) -> str:
         """``graph``, or what else is damaged."""
         return {PARTS: "partitions", SEARCH: "search", CHECKPOINT: "checkpoint"}.get(self.damaged, "graph")

@@ -14,12 +14,14 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from oocgraph.errors import OocGraphError
 from oocgraph.memory import host_bytes
 from tests.fuzz import judge, mutations
 from tests.fuzz.bases import Base, bases_in
@@ -132,9 +134,10 @@ class Fuzzer:
 
     def _preload(self, base: Base, operation: Operation, place: Path) -> None:
         rng = np.random.default_rng(0)
-        for turn in range(3):
+        for turn in range(operation.num_preloaded):
             (place / str(turn)).mkdir(parents=True)
-            operation.run(Call(base, base.folder, place / str(turn), host_bytes() + (1 << 30), operation.draw(rng, base)))
+            with suppress(OocGraphError):  # topological generations of a graph with cycles
+                operation.run(Call(base, base.folder, place / str(turn), host_bytes() + (1 << 30), operation.draw(rng, base)))
 
     def run(self, seeds: Iterator[int], *, jobs: int, until: Callable[[], bool], tell: Callable[[str], None]) -> Report:
         """Run cases, several at a time, until there are no more seeds or it is enough."""

@@ -213,7 +213,7 @@ def _change_array(folder: Path, rng: np.random.Generator) -> str:
 def _changed_values(values: np.ndarray, rng: np.random.Generator) -> tuple[str, np.ndarray]:
     values, size = values.copy(), values.size
     least, most = (np.iinfo(values.dtype).min, np.iinfo(values.dtype).max) if values.dtype.kind in "iu" else (-1e300, 1e300)
-    how = _choice(rng, ["set"] * 6 + ["swap", "fill", "reverse", "shift", "insert", "remove", "shuffle", "empty", "random"])
+    how = _choice(rng, ["set"] * 6 + ["swap", "fill", "level", "reverse", "shift", "insert", "remove", "shuffle", "empty", "random"])
     if how == "set" and size:
         told = []
         for _ in range(int(rng.choice([1, 1, 2, 5]))):
@@ -234,6 +234,10 @@ def _changed_values(values: np.ndarray, rng: np.random.Generator) -> tuple[str, 
         at, stop = sorted(rng.integers(size + 1, size=2).tolist())
         values[at:stop] = _choice(rng, [0, most, values[int(rng.integers(size))]])
         return f"[{at}:{stop}] filled with {values[at] if at < stop else None}", values
+    if how == "level" and size > 1:  # what ascends still does: rows are longer then, and others empty
+        at, stop = sorted(rng.integers(size, size=2).tolist())
+        values[at:stop] = values[_choice(rng, [at, stop])]
+        return f"[{at}:{stop}] levelled to {values[at] if at < stop else None}", values
     if how == "shift" and size:
         at, by = int(rng.integers(size)), int(rng.choice([-1, 1, -5, 7, 100]))
         with np.errstate(all="ignore"):
@@ -298,6 +302,8 @@ def _claim_everywhere(folder: Path, old: int, length: int, rng: np.random.Genera
 
 def _odd_file(folder: Path, rng: np.random.Generator) -> str:
     """Put something in a file's place that is none."""
+    if not files_of(folder):
+        return "no files"
     file = _choice(rng, files_of(folder))
     name = file.relative_to(folder)
     file.unlink()
@@ -313,6 +319,8 @@ def _odd_file(folder: Path, rng: np.random.Generator) -> str:
 
 def _odd_json(folder: Path, rng: np.random.Generator) -> str:
     """Write JSON that is deep, long, empty or none."""
+    if not files_of(folder):
+        return "no files"
     file = _choice(rng, [file for file in files_of(folder) if file.name == "zarr.json"] or files_of(folder))
     old = file.read_text(errors="replace")
     how, text = _choice(

@@ -85,6 +85,8 @@ class Operation:
         Whether what it reads with these options is compared with checksums, so that damage cannot change its answer.
     needs_threads
         It leaves threads behind, so that nothing can be forked afterwards.
+    num_preloaded
+        How many draws bring its kernels into memory.
     """
 
     run: Callable[[Call], Answer]
@@ -93,6 +95,7 @@ class Operation:
     share: int = 10
     checks: Callable[[dict[str, Any]], bool] = lambda options: bool(options.get("_check"))
     needs_threads: bool = False
+    num_preloaded: int = 3
 
     @property
     def name(self) -> str:
@@ -315,6 +318,32 @@ def components(call: Call) -> Answer:
     return {"vertices": np.asarray(result.vertices), "component": np.asarray(result.component)}
 
 
+ANALYSES: dict[str, dict[str, Any]] = {
+    "betweenness_centrality": {"k": 3}, "closeness_centrality": {"k": 3}, "core_numbers": {}, "hits": {"max_iter": 5, "tol": 0},
+}  # fmt: skip
+"""Functions that return values of all vertices, with arguments; below those of directed graphs, and of undirected ones."""
+
+ON_DIRECTED = ("strongly_connected_components", "topological_generations")
+
+ON_UNDIRECTED = (
+    "biconnected_components", "greedy_coloring", "label_propagation", "louvain", "maximal_independent_set", "minimum_spanning_forest",
+    "triangles",
+)  # fmt: skip
+
+
+def _draw_analysis(rng: np.random.Generator, base: Base) -> dict[str, Any]:
+    names = [*ANALYSES, *(ON_DIRECTED if base.is_directed else ON_UNDIRECTED)]
+    return {**_usual(rng), "function": _pick(rng, names), "_small": bool(rng.integers(2))}
+
+
+def analysis(call: Call) -> Answer:
+    """Call one of many functions; what they return are columns."""
+    name = call.options["function"]
+    with _small_pieces(call.options["_small"]):
+        result = getattr(oocgraph, name)(call.store, **ANALYSES.get(name, {}), resources=call.resources())
+    return {column: np.asarray(getattr(result, column)) for column in ("vertices", *result.columns)}
+
+
 # Everything else that takes a graph.
 
 
@@ -471,6 +500,7 @@ OPERATIONS = {
         Operation(spmv, _draw_product, share=250),
         Operation(pagerank, _draw_ranks, kinds=("graph", "checkpoint"), share=250),
         Operation(components, _draw_usual, share=100),
+        Operation(analysis, _draw_analysis, share=300, num_preloaded=40),
         Operation(export, _draw_export, share=250),
         Operation(partition, _draw_partition, share=150),
         Operation(read_parts, _draw_usual, kinds=("partitions",), share=120, checks=lambda _: False),
