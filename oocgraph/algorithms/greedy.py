@@ -76,7 +76,8 @@ def greedy_coloring(
     -----
     Host memory: 4 bytes for each vertex that has edges (5 where vertices are not in degree order), a few for each colour and thread,
     pieces of 2 MiB of edges (or as long as the longest list), and what the budget has left for edges that stay. Sweeps read pieces with
-    vertices that have no colour yet: one by a single thread where vertices are in degree order, about ten by more, tens in other orders.
+    vertices that have no colour yet: about ten where vertices are in degree order, tens in other orders, and more where long chains of
+    vertices with equally many neighbours go through many pieces.
 
     Examples
     --------

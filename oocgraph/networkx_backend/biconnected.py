@@ -16,8 +16,8 @@ from oocgraph.networkx_backend.vertex_set import BLOCK_IDS
 from oocgraph.results.biconnected import BiconnectedResult
 from oocgraph.types import Array
 
-COMPONENT_BYTES, BRIDGE_BYTES = 52, 56
-"""Of a vertex: components, and their vertices in a list; both ends of bridges, as they are found and in order."""
+COMPONENT_BYTES, BRIDGE_BYTES, COPIES = 52, 56, 4
+"""Of a vertex: components, and their vertices in a list; both ends of bridges, as they are found and in order; and strings of a set."""
 
 
 def _find(nodes: Nodes, **vectors: int) -> BiconnectedResult:
@@ -29,7 +29,7 @@ def _find(nodes: Nodes, **vectors: int) -> BiconnectedResult:
 @algorithm()
 def biconnected_components(nodes: Nodes) -> Iterator[Any]:
     """See `networkx.biconnected_components`."""
-    found = _find(nodes, members=COMPONENT_BYTES)
+    found = _find(nodes, members=COMPONENT_BYTES + COPIES * nodes.text_bytes)
     component, parent = nodes.own(found, "component").astype(np.int64), nodes.own(found, "parent")
     del found
     component[parent == np.arange(parent.size)] = -1  # roots are in those below them alone

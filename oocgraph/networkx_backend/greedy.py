@@ -16,6 +16,9 @@ from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm, undirected_only
 from oocgraph.networkx_backend.store_nodes import StoreNodes
 
+MEMBER_BYTES = 72
+"""Of a node: its number, and its id, once as an object."""
+
 _DIRECTED = undirected_only("colours")
 
 
@@ -40,6 +43,7 @@ def maximal_independent_set(G: Nodes, nodes: Any = None, seed: Any = None) -> An
         raise IndexError("Cannot choose from an empty sequence")
     if not is_whole(seed, 0):
         seed = (random if seed is None else seed).randrange(NUM_SEEDS)  # NetworkX makes a generator of a seed
-    members = np.flatnonzero(G.own(find_set(G.store, seed=seed, resources=G.resources), "member"))
-    (found,) = G.in_groups(members, np.array([members.size]), list(G.alone()))
-    return found
+    found = G.compute(lambda: find_set(G.store, seed=seed, resources=G.resources), members=MEMBER_BYTES + 4 * G.text_bytes)
+    members = np.flatnonzero(G.own(found, "member"))
+    (chosen,) = G.in_groups(members, np.array([members.size]), list(G.alone()))
+    return chosen

@@ -105,6 +105,11 @@ class Nodes(ABC):
         return len(self.graph)
 
     @property
+    def text_bytes(self) -> int:
+        """Bytes of a node's id where ids are strings that are stored, on average; 0 otherwise."""
+        return 0
+
+    @property
     @abstractmethod
     def num_own(self) -> int:
         """Number of nodes that own order has."""

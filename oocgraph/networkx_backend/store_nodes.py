@@ -12,7 +12,7 @@ import numpy as np
 from oocgraph.algorithms.components import connected_components
 from oocgraph.algorithms.spmv import spmv
 from oocgraph.algorithms.strong_components import strongly_connected_components
-from oocgraph.errors import VertexNotFoundError
+from oocgraph.errors import ArgumentError, VertexNotFoundError
 from oocgraph.lazy import cached_property
 from oocgraph.memory import Budget
 from oocgraph.networkx_backend.nodes import Components, Nodes, TreeEdges
@@ -25,7 +25,7 @@ from oocgraph.store.columns import Ids, as_numpy, distinct
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.in_memory import build_bytes, build_in_memory
 from oocgraph.store.input_order import to_input_order, to_store_order
-from oocgraph.store.layout import SELF_LOOPS, WEIGHT
+from oocgraph.store.layout import SELF_LOOPS, SORTED_ID, WEIGHT, string_arrays
 from oocgraph.store.scipy import row_degrees
 from oocgraph.store.vertices import ABSENT, VertexIds
 from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
@@ -153,13 +153,27 @@ class StoreNodes(Nodes):
     def numbers_of(self, given: Iterable[Any]) -> Array:
         """See `Nodes.numbers_of`."""
         chosen = given.ids if isinstance(given, VertexSet) else given if isinstance(given, np.ndarray) else list(given)
-        try:
-            return self.ids.numbers_of(chosen)
-        except VertexNotFoundError:  # one is no id of this kind
-            own = [i for i, node in enumerate(chosen) if node in self]
-            numbers = np.full(len(chosen), ABSENT, np.int64)
-            numbers[own] = self.ids.numbers_of([chosen[i] for i in own])
-            return numbers
+        if isinstance(chosen, np.ndarray) and chosen.ndim != 1:
+            raise nx.NetworkXError(f"nodes are an array of {chosen.ndim} dimensions; give one of one dimension")
+        is_text = self.store.attributes.id_kind == "string"
+        has_text = chosen.dtype.kind in "US" if isinstance(chosen, np.ndarray) else any(isinstance(node, str) for node in chosen)
+        if is_text or not has_text:  # oocgraph takes numerals for integers
+            try:
+                return self.ids.numbers_of(chosen)
+            except (VertexNotFoundError, ArgumentError):  # one is no id of this kind
+                pass
+        odd = (tuple, list) if is_text else (tuple, list, str)
+        own = [i for i, node in enumerate(chosen) if not isinstance(node, odd) and node in self]
+        numbers = np.full(len(chosen), ABSENT, np.int64)
+        numbers[own] = self.ids.numbers_of([chosen[i] for i in own])
+        return numbers
+
+    @property
+    def text_bytes(self) -> int:
+        """See `Nodes.text_bytes`."""
+        if self.store.attributes.id_kind != "string":
+            return 0
+        return self.store.array(string_arrays(SORTED_ID)[0]).length // max(1, len(self)) + 1
 
     def stored_numbers_of(self, given: Iterable[Any]) -> Array:
         """See `Nodes.stored_numbers_of`."""
@@ -251,7 +265,7 @@ class StoreNodes(Nodes):
         if len(others):
             start = int(ends[0]) if ends.size else 0
             yield np.append(self.labels(order[:start]), others)
-        for end in ends[1 if start else 0 :].tolist():
+        for end in ends[1 if len(others) else 0 :].tolist():
             yield self.labels(order[start:end])
             start = end
 

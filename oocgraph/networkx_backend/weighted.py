@@ -240,7 +240,7 @@ def all_pairs_bellman_ford_path_length(nodes: Nodes, weight: Any = "weight") -> 
 @algorithm()
 def group_closeness_centrality(nodes: Nodes, S: Any, weight: Any = None) -> float:
     """See `networkx.group_closeness_centrality`."""
-    starts = _starts(nodes, S)
+    starts = _starts(nodes, set(S))
     found = nodes.compute(lambda: shortest_paths(nodes, starts, weight, reverse=True), distances=16)
     if nodes.column_of(weight) is None:
         values = nodes.own(found, "level")
@@ -248,4 +248,4 @@ def group_closeness_centrality(nodes: Nodes, S: Any, weight: Any = None) -> floa
     else:
         values = nodes.own(found, "distance")
         total = float(values[values != found.no_value].sum())
-    return (len(nodes) - len(set(starts))) / total if total else 0
+    return (len(nodes) - len(starts)) / total if total else 0

@@ -326,3 +326,28 @@ def test_weights_that_are_all_zero_have_no_modularity(tmp_path):
     for one in (graph, store_of(graph, tmp_path / "g.zarr")):
         with pytest.raises(ZeroDivisionError):
             called(nx.community.modularity, one, [[0, 1], [2, 3, 4]])
+
+
+def test_sets_of_what_is_no_node_of_a_store(tmp_path):
+    """Numerals are no integers, tuples no nodes, and arrays have one dimension; a set is one, in whatever it is given."""
+    store = oocgraph.build_csr(([1, 1, 2], [2, 3, 3]), tmp_path / "g.zarr", num_vertices=6)
+    assert not nx.is_dominating_set(store, ["1", "4", "0", "5", "2"])
+    assert nx.volume(store, ["1", (1, 2), 3]) == 2
+    assert nx.boundary_expansion(store, np.array(["1"])) == 0
+    for odd in (["1"], "12", [1, "2"]):
+        with pytest.raises(nx.NetworkXError, match="is not in the graph"):
+            nx.group_degree_centrality(store, odd)
+    with pytest.raises(nx.NetworkXError, match="2 dimensions"):
+        nx.group_degree_centrality(store, np.array([[1, 2]]))
+    for given in (np.array([1, 2]), (1, 2), [1, 2, 2], iter([1, 2])):
+        assert nx.group_closeness_centrality(store, given) == nx.group_closeness_centrality(store.to_networkx(), [1, 2]) == 4.0
+    with pytest.raises(ValueError, match="sources must not be empty"):
+        nx.group_closeness_centrality(store, np.array([], int))
+
+
+def test_members_of_a_graph_without_edges(tmp_path):
+    none = np.empty(0, int)
+    store = oocgraph.build_csr((none, none), tmp_path / "g.zarr", num_vertices=3)
+    assert sorted(nx.maximal_independent_set(store)) == [0, 1, 2]
+    assert list(nx.biconnected_components(store)) == []
+    assert dict(nx.greedy_color(store)) == {0: 0, 1: 0, 2: 0}
