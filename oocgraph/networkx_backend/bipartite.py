@@ -23,7 +23,7 @@ def _colour(graph: Nodes) -> Array | None:
     """Return 1 or 0 of each node in own order, of neighbours never the same, 0 of nodes without edges; None if there is no such thing."""
     if graph.num_self_loops:
         return None
-    graph.charge(colours=VECTOR_BYTES)
+    graph.charge_product(colours=VECTOR_BYTES)
     degrees = graph.degrees()
     level = graph.own(search(graph, [graph.id_of(node) for node in _first_of_each(graph, degrees)]), "level")
     colour = ((level >= 0) & (level % 2 == 0)).astype(np.int64)

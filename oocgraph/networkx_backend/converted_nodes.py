@@ -155,6 +155,9 @@ class ConvertedNodes(Nodes):
         factor = 1 if column is None or weights is None else weights
         return np.stack([np.bincount(at, one[of] * factor, len(self)) for one in np.atleast_2d(values.T)]).T.reshape(values.shape)
 
+    def _multiply(self) -> None:
+        """See `Nodes.charge_product`: products are sums along edges in memory."""
+
     def successors(self, ident: int, *, reverse: bool = False) -> Array:
         """See `Nodes.successors`."""
         if not is_tiny(self.graph) and reverse not in self.graph.rows:

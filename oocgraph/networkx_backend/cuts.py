@@ -87,7 +87,7 @@ class _Cut(NamedTuple):
 
 def _cut(graph: Nodes, S: Any, T: Any, weight: Any) -> _Cut:
     """Find what is between two sets; where the second is None, between the first and all others."""
-    graph.charge(sets=VECTOR_BYTES)
+    graph.charge_product(sets=VECTOR_BYTES)
     column, first = graph.column_of(weight), _set_of(graph, S)
     if T is None:
         num_others = len(graph) - first.num_nodes
@@ -110,7 +110,7 @@ def cut_size(graph: Nodes, S: Any, T: Any = None, weight: Any = None) -> Any:
 @algorithm()
 def volume(graph: Nodes, S: Any, weight: Any = None) -> Any:
     """See `networkx.volume`."""
-    graph.charge(sets=VECTOR_BYTES)
+    graph.charge_product(sets=VECTOR_BYTES)
     column = graph.column_of(weight)
     return _exact(graph, _strengths(graph, column)[_set_of(graph, S).often].sum(), column)
 
@@ -146,7 +146,7 @@ def mixing_expansion(graph: Nodes, S: Any, T: Any = None, weight: Any = None) ->
 @algorithm()
 def node_boundary(graph: Nodes, nbunch1: Any, nbunch2: Any = None) -> Any:
     """See `networkx.node_boundary`."""
-    graph.charge(sets=VECTOR_BYTES)
+    graph.charge_product(sets=VECTOR_BYTES)
     inside = _set_of(graph, nbunch1).is_in
     is_near = (graph.sums(inside.astype(np.float64), reverse=True) > 0) & ~inside
     if nbunch2 is not None:
@@ -156,7 +156,7 @@ def node_boundary(graph: Nodes, nbunch1: Any, nbunch2: Any = None) -> Any:
 
 def _neighbours(graph: Nodes, given: Any, *, reverse: bool = False) -> tuple[Array, _Set]:
     """Return which nodes of own order are neighbours of a set's, and the set; all of it must be in the graph."""
-    graph.charge(sets=VECTOR_BYTES)
+    graph.charge_product(sets=VECTOR_BYTES)
     found = _set_of(graph, given, is_strict=True)
     return graph.sums(found.is_in.astype(np.float64), reverse=not reverse) > 0, found
 
@@ -176,7 +176,7 @@ def node_expansion(graph: Nodes, S: Any) -> float:
 @algorithm()
 def is_dominating_set(graph: Nodes, nbunch: Any) -> bool:
     """See `networkx.is_dominating_set`."""
-    graph.charge(sets=VECTOR_BYTES)
+    graph.charge_product(sets=VECTOR_BYTES)
     found = _set_of(graph, nbunch)
     is_near = graph.sums(found.is_in.astype(np.float64), reverse=True) > 0
     num_alone = found.num_nodes - int(found.is_in.sum())

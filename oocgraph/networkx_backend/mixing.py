@@ -40,7 +40,7 @@ def _sums_and_strengths(graph: Nodes, source: str, target: str, weight: Any, way
     `ways` are those in which neighbours are found: against the edges, or not.
     """
     column = graph.column_of(weight)
-    graph.charge(degrees=VECTOR_BYTES + (0 if column is None else WEIGHT_BYTES))
+    graph.charge_product(degrees=VECTOR_BYTES + (0 if column is None else WEIGHT_BYTES))
     degrees = _degrees(graph, target).astype(np.float64)
     if column is None:
         return sum(graph.sums(degrees, reverse=way) for way in ways), _degrees(graph, source)  # type: ignore[return-value]
@@ -102,7 +102,7 @@ def _correlation(graph: Nodes, x: str, y: str) -> float:
     """Return the correlation of the degrees at both ends of the edges; NaN where all are the same at one end."""
     if graph.is_directed and not {x, y} <= {"in", "out"}:
         raise nx.NetworkXError(f"x and y are {x!r} and {y!r}; each must be 'in' or 'out'")
-    graph.charge(degrees=VECTOR_BYTES + MEAN_BYTES)
+    graph.charge_product(degrees=VECTOR_BYTES + MEAN_BYTES)
     first, second = (_degrees(graph, kind).astype(np.float64) for kind in (x, y))
     if graph.is_directed:
         ends = [graph.degrees("out"), graph.degrees("in")]
@@ -136,7 +136,7 @@ def degree_pearson_correlation_coefficient(graph: Nodes, x: str = "out", y: str 
 @algorithm()
 def s_metric(graph: Nodes) -> float:
     """See `networkx.s_metric`."""
-    graph.charge(degrees=VECTOR_BYTES)
+    graph.charge_product(degrees=VECTOR_BYTES)
     degrees = graph.degrees().astype(np.float64)
     total = np.dot(degrees, graph.sums(degrees))
     if graph.is_directed:

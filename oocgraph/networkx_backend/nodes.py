@@ -30,6 +30,10 @@ from oocgraph.types import Array, DeviceKind
 Found = TypeVar("Found")
 
 
+HELD_BYTES = 40
+"""Of a vertex: what functions hold while they multiply, at the most."""
+
+
 class TreeEdges(NamedTuple):
     """Edges of a forest that spans a graph.
 
@@ -327,6 +331,30 @@ class Nodes(ABC):
         with budget.all_or_none():
             for name, num_bytes in vectors.items():
                 budget.reserve(name.replace("_", " "), num_bytes * len(self))
+
+    def charge_product(self, held: int = HELD_BYTES, /, **vectors: int) -> None:
+        """Refuse as `charge` does what is held beside a product (`sums`), and name a budget for that, too.
+
+        Parameters
+        ----------
+        held
+            Bytes for each vertex that are held while it is multiplied.
+        **vectors
+            As of `charge`.
+
+        Raises
+        ------
+        BudgetError
+            There is no room; the message names a budget that works.
+        """
+        try:
+            self.charge(**vectors)
+        except BudgetError:
+            self.charge(self._least_of(self._multiply) + held * len(self), **vectors)
+
+    @abstractmethod
+    def _multiply(self) -> None:
+        """Multiply the adjacency matrix by a vector, if what `sums` does is charged there."""
 
     @abstractmethod
     def numbers_of(self, given: Iterable[Any]) -> Array:

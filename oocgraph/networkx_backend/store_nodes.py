@@ -193,6 +193,9 @@ class StoreNodes(Nodes):
         to_store_order(self.store, found, sums)
         return sums
 
+    def _multiply(self) -> None:
+        spmv(self.store, np.broadcast_to(0.0, self.store.attributes.num_input_vertices), weight=False, resources=self.resources)
+
     def successors(self, ident: Any, *, reverse: bool = False) -> Array:
         """See `Nodes.successors`."""
         direction = "in" if reverse else "out"

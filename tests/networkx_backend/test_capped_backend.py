@@ -78,6 +78,8 @@ calls = {
     "biconnected_components": lambda **options: sum(1 for _ in nx.biconnected_components(graph, **options)),
     "connected_components": lambda **options: sum(1 for _ in nx.connected_components(graph, **options)),
     "minimum_spanning_tree": lambda **options: nx.minimum_spanning_tree(graph, **options).num_edges,
+    "s_metric": lambda **options: nx.s_metric(graph, **options),
+    "node_boundary": lambda **options: len(nx.node_boundary(graph, [first], **options)),
     "voronoi_cells": lambda **options: len(nx.voronoi_cells(graph, [first], **options)),
 }
 
