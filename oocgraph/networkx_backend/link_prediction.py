@@ -9,6 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from oocgraph.memory import Budget
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
 from oocgraph.networkx_backend.store_nodes import StoreNodes
@@ -17,6 +18,9 @@ from oocgraph.types import Array
 
 PIECE_PAIRS = 1 << 14
 """Pairs that are scored together."""
+
+SCORE_BYTES = 120
+"""Of a pair whose score is a product of degrees: both nodes in lists, their numbers, and the score, as an object at last."""
 
 
 def _refused(given: Mapping[str, Any]) -> str | None:
@@ -76,6 +80,7 @@ def preferential_attachment(graph: Nodes, ebunch: Any = None) -> Iterator[tuple[
     if graph.is_directed:
         raise nx.NetworkXNotImplemented("not implemented for directed type")
     pairs = [(u, v) for u, v in ebunch]
+    Budget(graph.resources.limit_bytes).reserve_all({"degrees": 24 * len(graph), "scores of pairs": SCORE_BYTES * len(pairs)})
     try:
         numbers = [graph.numbers_of([_known(graph, pair[end]) for pair in pairs]) for end in range(2)]
     except KeyError as error:
@@ -83,6 +88,5 @@ def preferential_attachment(graph: Nodes, ebunch: Any = None) -> Iterator[tuple[
     for end, found in enumerate(numbers):
         if (found == ABSENT).any():
             raise nx.NodeNotFound(f"Node {pairs[int(np.argmax(found == ABSENT))][end]} not in G.")
-    graph.charge(degrees=24)
     degrees = np.append(graph.degrees(), 0)  # of nodes that own order does not have, which are -1
     return ((u, v, score) for (u, v), score in zip(pairs, (degrees[numbers[0]] * degrees[numbers[1]]).tolist(), strict=True))
