@@ -9,7 +9,6 @@ Graph Manipulation", 1973), which all libraries take in memory, would read the l
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.sweeping import Call, check_undirected
 from oocgraph.arguments import known_keywords
-from oocgraph.engine.naming import PIECE_BYTES, naming_bytes
+from oocgraph.engine.naming import by_ascending_id, naming_bytes
 from oocgraph.engine.sweeps import Needs, Sweeps
 from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels import biconnected as kernels
@@ -119,12 +118,12 @@ def _find(sweeps: Sweeps) -> tuple[dict[str, Array], dict[str, int]]:
     for pieces, rows in sweeps.batches("out"):
         sweeps.pull(kernels.add_rows, scalars=[forest, none], lists="out", only=pieces, has_scratch=True)
         sweeps.progress("vertices", rows.stop, n)
-    for numbers in _by_id(store):
+    for numbers in by_ascending_id(store):
         kernels.choose_roots(forest, none, numbers)
     tree, up, above, marks, thick = forest.tree, forest.up, forest.above, forest.marks, forest.thick
     count = sum(sweeps.vertices(lambda a, z: kernels.end_joining(forest, none, a, z), seconds))
     names, component = tree.view(dtype)[:n], tree.view(dtype)[n:] if dtype.itemsize < tree.itemsize else forest.link
-    if sum(kernels.name(up, marks, names, none, numbers) for numbers in _by_id(store)) != count:
+    if sum(kernels.name(up, marks, names, none, numbers) for numbers in by_ascending_id(store)) != count:
         raise CorruptStoreError(f"{store.url}: {ORDER} names some vertices twice, and others not at all; {REMEDY}")
     bridge = np.empty(n, np.bool_)
     num_bridges = sum(sweeps.vertices(lambda a, z: kernels.take_names(up, names, thick, none, component, bridge, a, z), seconds))
@@ -134,14 +133,6 @@ def _find(sweeps: Sweeps) -> tuple[dict[str, Array], dict[str, int]]:
     largest, num_points = kernels.count_components(component, parent, components)
     details = {"num_components": count, "num_articulation_points": num_points, "num_bridges": num_bridges, "largest": largest}
     return {"component": component, "parent": parent, "components": components, "bridge": bridge}, details
-
-
-def _by_id(store: CSRStore) -> Iterator[Array]:
-    """Read store numbers by ascending id, piece by piece."""
-    order = store.array(ORDER)
-    step = PIECE_BYTES // order.dtype.itemsize
-    for start in range(0, store.num_rows, step):
-        yield order.read(start, min(start + step, store.num_rows))
 
 
 def _signed(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -5,7 +5,7 @@ In: of each vertex any one of its group, the same for all of it. Out: of each th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,22 @@ PIECE_BYTES = 1 << 20
 """What is read at once."""
 
 
+Read = Callable[[StoredArray, int, int], Array]
+"""Reads elements of an array."""
+
+
+def _read(array: StoredArray, start: int, stop: int) -> Array:
+    return array.read(start, stop)
+
+
+def by_ascending_id(store: CSRStore, read: Read = _read) -> Iterator[Array]:
+    """Read the store numbers of all vertices by ascending id, piece by piece; they are below `num_rows`."""
+    order = store.array(ORDER)
+    step = PIECE_BYTES // order.dtype.itemsize
+    for start in range(0, store.num_rows, step):
+        yield read(order, start, min(start + step, store.num_rows))
+
+
 def naming_bytes(store: CSRStore) -> int:
     """Return what `name_by_smallest_id` holds beside arrays of all vertices."""
     return 2 * PIECE_BYTES + decoded_bytes(store.array(ORDER))
@@ -34,7 +50,7 @@ def naming_calls(store: CSRStore) -> list[tuple[Any, ...]]:
 
 def name_by_smallest_id(
     store: CSRStore, group: Array, named: Array, num_groups: int, in_parts: Callable[[Callable[[int, int], Any]], list[Any]],
-    read: Callable[[StoredArray, int, int], Array] = lambda array, start, stop: array.read(start, stop),
+    read: Read = _read,
 ) -> int:  # fmt: skip
     """Name each group after its vertex with the smallest id; returns how many groups there are.
 
@@ -56,18 +72,16 @@ def name_by_smallest_id(
     CorruptStoreError
         The store does not list every vertex once.
     """
-    order = store.array(ORDER)  # store numbers by ascending id
     if num_groups == 1:
-        first = read(order, 0, 1)[0]
+        first = read(store.array(ORDER), 0, 1)[0]
         in_parts(lambda start, stop: group[start:stop].fill(first))
         return 1
-    none, count, step = no_parent(store.index_dtype), 0, PIECE_BYTES // order.dtype.itemsize
+    none, count = no_parent(store.index_dtype), 0
     in_parts(lambda start, stop: named[start:stop].fill(none))
-    for start in range(0, group.size, step):
+    for numbers in by_ascending_id(store, read):
+        count += int(kernels.name_components(group, numbers.astype(group.dtype, copy=False), named, int(none), num_groups - count))
         if count == num_groups:
             break
-        numbers = read(order, start, min(start + step, group.size)).astype(group.dtype, copy=False)
-        count += int(kernels.name_components(group, numbers, named, int(none), num_groups - count))
     if not all(in_parts(lambda start, stop: kernels.rename(group, named, int(none), start, stop))):
         raise CorruptStoreError(f"{store.url}: {ORDER} names some vertices twice, and others not at all; {REMEDY}")
     return count

@@ -141,5 +141,6 @@ def s_metric(graph: Nodes) -> float:
     total = np.dot(degrees, graph.sums(degrees))
     if graph.is_directed:
         return float(total)
-    loops = degrees - graph.sums(np.ones(degrees.size)) if graph.num_self_loops else np.zeros(1)  # a degree counts them twice
-    return float(total + np.dot(loops, degrees * degrees if loops.size == degrees.size else loops)) / 2
+    if graph.num_self_loops:  # edges of their own, which a degree counts twice
+        total += np.dot(degrees - graph.sums(np.ones(degrees.size)), degrees * degrees)
+    return float(total) / 2

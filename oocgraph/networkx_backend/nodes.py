@@ -332,15 +332,8 @@ class Nodes(ABC):
             for name, num_bytes in vectors.items():
                 budget.reserve(name.replace("_", " "), num_bytes * len(self))
 
-    def charge_product(self, held: int = HELD_BYTES, /, **vectors: int) -> None:
+    def charge_product(self, **vectors: int) -> None:
         """Refuse as `charge` does what is held beside a product (`sums`), and name a budget for that, too.
-
-        Parameters
-        ----------
-        held
-            Bytes for each vertex that are held while it is multiplied.
-        **vectors
-            As of `charge`.
 
         Raises
         ------
@@ -350,7 +343,7 @@ class Nodes(ABC):
         try:
             self.charge(**vectors)
         except BudgetError:
-            self.charge(self._least_of(self._multiply) + held * len(self), **vectors)
+            self.charge(self._least_of(self._multiply) + HELD_BYTES * len(self), **vectors)
 
     @abstractmethod
     def _multiply(self) -> None:

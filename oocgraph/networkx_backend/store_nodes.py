@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -158,10 +159,8 @@ class StoreNodes(Nodes):
         is_text = self.store.attributes.id_kind == "string"
         has_text = chosen.dtype.kind in "US" if isinstance(chosen, np.ndarray) else any(isinstance(node, str) for node in chosen)
         if is_text or not has_text:  # oocgraph takes numerals for integers
-            try:
+            with suppress(VertexNotFoundError, ArgumentError):  # one is no id of this kind: each is looked at, below
                 return self.ids.numbers_of(chosen)
-            except (VertexNotFoundError, ArgumentError):  # one is no id of this kind
-                pass
         odd = (tuple, list) if is_text else (tuple, list, str)
         own = [i for i, node in enumerate(chosen) if not isinstance(node, odd) and node in self]
         numbers = np.full(len(chosen), ABSENT, np.int64)
